@@ -5,26 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 from outcore.base.errors import OutcoreError
-from outcore.chem.cc.equations.triple_tasks import OF_FREE, largest_block, ranges_of
-from outcore.chem.cc.equations.triples import task_bytes, tasks_of_blocks
-from outcore.chem.cc.plan import crossing
+from outcore.chem.cc.equations.triples import tasks_of_blocks
+from outcore.chem.cc.plan import crossing, describe
 from outcore.chem.cc.plan import plan as plans
 from outcore.chem.cc.plan.describe import ITERATIONS
 from outcore.chem.cc.plan.sizes import Sizes
-from outcore.chem.cc.plan.triple_sizes import block_bytes
+from outcore.chem.cc.plan.triple_sizes import ranges_of
 from outcore.chem.ri import auxiliary
 from outcore.chem.ri.source import cuts_of
 from outcore.keep import clock
 from outcore.parallel.tasks import uneven
 from outcore.tensor.plan.rates import Rates
+from outcore.tensor.plan.statements import Call
 
 from ._cluster import Cluster, Taken, longest, together
 
 _VECTORS = 6  # that the extrapolation stores
-_DOUBLE = 8
 
 
 @dataclass(frozen=True)
@@ -118,37 +117,31 @@ def _iteration(plan: plans.Plan, rates: Rates) -> Taken:
 
 def _triples(plan: plans.Plan, cluster: Cluster, rates: Rates) -> Taken:
     """The (T) correction. Processes take tasks, largest first; a task reads its blocks before it computes."""
-    sizes = plan.sizes
-    (occupied,), (virtual,), auxiliary_functions = sizes.occupied, sizes.virtual, sizes.auxiliary
-    held = plan.memory_bytes
-    free = cluster.free_bytes - held
-    need = partial(block_bytes, sizes.occupied, sizes.virtual, auxiliary_functions, threads=rates.threads)
-    size = largest_block(need, virtual, int(OF_FREE * free), rates.processes)
-    blocks = ranges_of(virtual, size)
-    tasks = tasks_of_blocks(len(blocks))
+    recording = describe.triples(plan.sizes, plan.spaces[0].block, rates.threads, rates.processes)
+    (call,) = recording.description.statements
+    assert isinstance(call, Call) and plan.triples is not None
+    free = cluster.free_bytes - plan.memory_bytes
+    count = call.kernel.parts(free)
+    (blocks,) = ranges_of(plan.sizes.virtual, count)
+    tasks = tasks_of_blocks(count)
     widths = [end - begin for begin, end in blocks]
     costs = [widths[a] * widths[b] * float(sum(widths[: b + 1])) for a, b in tasks]
     last = uneven(costs, rates.processes)
-    item = plan.arrays["T"].spec.item_bytes
-    of_each = (
-        float(_DOUBLE * auxiliary_functions * occupied),
-        float(_DOUBLE * auxiliary_functions),
-        float(item * occupied**2),
-    )
-    moved = sum(task_bytes(blocks, task, of_each) for task in tasks)
+    moved = sum(each.total for each in call.kernel.moved([1.0] * count).values())
+    seconds = call.kernel.work([], free, rates)
     on_disk = not all(each.in_memory for each in plan.arrays.values())
     away = moved * (1 - 1 / rates.nodes)
     parts = {
-        "(T)": plan.triples_s,
-        "uneven tasks of (T)": plan.triples_s * (last - 1),
+        "(T)": seconds,
+        "uneven tasks of (T)": seconds * (last - 1),
         "blocks of (T) over the network": away / (rates.network * rates.processes),
     }
     if on_disk:
         parts["blocks of (T) from disk"] = moved / (rates.read * rates.nodes)
     return Taken(
-        plan.triples_s,
+        plan.triples.operations / rates.peak,
         parts,
         moved if on_disk else 0.0,
         away,
-        f"{len(tasks)} tasks of (T), blocks of {size}",
+        f"{len(tasks)} tasks of (T), blocks of {max(widths)}",
     )

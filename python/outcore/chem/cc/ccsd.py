@@ -522,14 +522,18 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
         # that they get, so pages that heaps keep must not count twice.
         free = max(self._room.plan.work_bytes, min(planned, self._free().bytes))
         triples: Triples | OpenTriples
-        self.moved_by_triples = None
         if isinstance(self.equations, RestrictedEquations):
             triples = Triples(self.equations, self.singles[0], free, block, stage=stage, stamp=stamp)
         else:
             triples = OpenTriples(self.equations, self.singles, free, block, stage=stage, stamp=stamp)
-        self.e_t = triples.run(self.progress("triple excitations"))
-        if isinstance(triples, Triples):
-            self.moved_by_triples = triples.moved
+        self.moved_by_triples, before = None, self._room.moved
+
+        def run() -> list[float]:
+            self.e_t = triples.run(self.progress("triple excitations"))
+            return triples.shares()
+
+        self._room.kernel(triples.kernel, run, free)
+        self.moved_by_triples = self._room.moved - before
         self._log_triples()
         return self.e_t
 

@@ -448,7 +448,8 @@ class CoupledClusterRun(MoleculeRun):
         with self.stages() as cc.on_progress:
             energy = cc.ccsd_t(derivatives=self.options.of_density)
         seconds = time.monotonic() - begin
-        predicted = "" if cc.plan is None else _predicted(cc.plan.triples_s, seconds)
+        plan = None if cc.plan is None else cc.plan.triples
+        predicted = "" if plan is None else _predicted(plan.seconds, seconds)
         if self.options.of_density:
             predicted = " with derivatives and multipliers"
             in_iterations = sum(each.seconds for each in cc.multipliers.iterations)
@@ -456,10 +457,11 @@ class CoupledClusterRun(MoleculeRun):
         self.say(f"(T) energy                {energy:.10f} Eh, {seconds:.1f} s{predicted}")
         self.say(f"CCSD(T) energy            {cc.e_tot + energy:.10f} Eh")
         moved = cc.moved_by_triples
-        if moved is not None and moved.least:
+        if moved is not None and moved.planned:
+            told = "" if plan is None else f"predicted were {plan.bytes / 1e6:.0f} MB; "
             self.say(
-                f"(T) read {moved.counted / 1e6:.0f} MB from disk; a whole (T) reads {moved.planned / 1e6:.0f} MB, "
-                f"{moved.planned / moved.least:.2f} times the least"
+                f"(T) read {moved.counted / 1e6:.0f} MB from disk, {told}a whole (T) reads "
+                f"{moved.planned / 1e6:.0f} MB, {moved.planned / max(moved.least, 1.0):.2f} times the least"
             )
             self.results["moved_by_triples"] = asdict(moved)
         if cc.natural is not None:

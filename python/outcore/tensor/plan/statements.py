@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 _DOUBLE = 8
 
 Function = Callable[..., Any]
+Space = Callable[[int], float]
+"""The least bytes of work space of a process. The argument is the most elements of a tile along axes whose tiles a
+plan chooses."""
+
+
+def no_space(tile: int) -> float:
+    """The space of a statement that takes none beside its arrays."""
+    return 0.0
 
 
 class Role(Enum):
@@ -140,13 +148,14 @@ class OneResult:
 
 @dataclass(frozen=True, eq=False)
 class Contract(OneResult):
-    """out = scale times a contraction, or added to what is there."""
+    """out = scale times a contraction, or added to what is there. work_space: of its panels, in a room."""
 
     subscripts: str
     operands: tuple[Any, ...]
     out: Any
     accumulate: bool
     scale: complex = 1
+    work_space: Space = no_space
 
     def __str__(self) -> str:
         names = ", ".join(each.name for each in self.operands)
@@ -175,11 +184,13 @@ class Pass:
     Attributes:
         touched: what it takes and gives of each array.
         filled: arrays whose elements it writes before it reads them.
+        work_space: of the tiles that all threads have at a time.
     """
 
     text: str
     touched: Mapping[Any, Touched]
     filled: frozenset[Any] = frozenset()
+    work_space: Space = no_space
 
     @property
     def reads(self) -> tuple[Any, ...]:
@@ -202,6 +213,10 @@ class Kernel(Protocol):
 
     @property
     def results(self) -> tuple[Any, ...]: ...
+
+    def work_space(self, tile: int) -> float:
+        """See `Space`."""
+        ...
 
     def parts(self, memory_bytes: float) -> int:
         """In so much memory of a process."""
@@ -240,6 +255,9 @@ class Call:
     def arrays(self) -> tuple[Any, ...]:
         """Each once."""
         return tuple(dict.fromkeys((*self.reads, *self.writes)))
+
+    def work_space(self, tile: int) -> float:
+        return self.kernel.work_space(tile)
 
     def __str__(self) -> str:
         return str(self.kernel)

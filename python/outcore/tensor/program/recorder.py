@@ -31,12 +31,17 @@ from outcore.tensor.plan.statements import (
     Kernel,
     Loop,
     Pass,
+    Space,
     Touched,
+    no_space,
 )
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
 _FLOAT = np.dtype(float)
+HELD = 6
+"""Tiles of an array that a thread has at a time while it works on one of them: those that it reads and writes,
+copies with other orders of axes, and sums."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -161,20 +166,37 @@ class Recorder:
             self._described(array, [extents[letter] for letter in word])
             for word, array in zip(words, arrays, strict=True)
         ]
-        self._record(Contract(subscripts, tuple(described[:-1]), described[-1], add, scale))
+        space = self.space_of_product(described)
+        self._record(Contract(subscripts, tuple(described[:-1]), described[-1], add, scale, space))
         return result
 
-    def each_tile(self, array: RecordedArray, work: Callable[[Tile], None], what: str) -> None:
+    def each_tile(
+        self,
+        array: RecordedArray,
+        work: Callable[[Tile], None],
+        what: str,
+        *,
+        held: int = HELD,
+        beside: Space = no_space,
+    ) -> None:
+        """held: tiles of `array` that a thread has at a time. beside: the work space, if it is more than these."""
         kinds: dict[Hashable, list[Tile]] = {}
         for number, tile in enumerate(array.own_tiles()):
             kinds.setdefault(number if self._each else _look(array.layout, tile), []).append(tile)
-        with self._pass(what) as count:
+        with self._pass(what, self.space_of_tiles(array, held, beside)) as count:
             for tiles in kinds.values():
                 with count(len(tiles)):
                     work(tiles[0])
 
     def each_row(
-        self, array: RecordedArray, axis: int, work: Callable[[int, list[Tile]], None], what: str
+        self,
+        array: RecordedArray,
+        axis: int,
+        work: Callable[[int, list[Tile]], None],
+        what: str,
+        *,
+        held: int = HELD,
+        beside: Space = no_space,
     ) -> None:
         rows: dict[int, list[Tile]] = {}
         for tile in array.own_tiles():
@@ -183,7 +205,7 @@ class Recorder:
         for row, tiles in rows.items():
             looks = frozenset(Counter(_look(array.layout, tile) for tile in tiles).items())
             kinds.setdefault(row if self._each else looks, []).append(row)
-        with self._pass(what) as count:
+        with self._pass(what, self.space_of_tiles(array, held, beside)) as count:
             for alike in kinds.values():
                 with count(len(alike)):
                     work(alike[0], rows[alike[0]])
@@ -191,9 +213,25 @@ class Recorder:
     def add(self, out: RecordedArray, other: RecordedArray) -> None:
         self.each_tile(out, lambda tile: out.acc_tile(tile, other.get_tile(tile)), "sum")
 
-    def kernel(self, kernel: Kernel, run: Callable[[], Sequence[float]]) -> None:
+    def kernel(
+        self, kernel: Kernel, run: Callable[[], Sequence[float]], memory_bytes: float | None = None
+    ) -> None:
         """Records a kernel, which does not run here."""
         self._record(Call(kernel))
+
+    # ---- work space ----
+
+    def space_of_product(self, arrays: Sequence[Any]) -> Space:
+        """The work space of a product. arrays: its operands, and its result."""
+        return no_space
+
+    def space_of_tiles(self, array: RecordedArray, held: int, beside: Space) -> Space:
+        """The work space of a pass over an array; see `each_tile`."""
+        return beside
+
+    def work_space(self, tile: int) -> float:
+        """The least bytes of work space of all statements; see `Space`."""
+        return max((each.work_space(tile) for each in self.description.statements), default=0.0)
 
     @contextmanager
     def loop(self, count: int) -> Iterator[None]:
@@ -207,7 +245,7 @@ class Recorder:
     def saw(self, array: RecordedArray, tile: Tile, *, reads: bool = False, writes: bool = False) -> None:
         """Records that a tile is read, written, or added to."""
         if self._seen is None:  # outside of passes
-            with self._pass("tile") as count, count(1):
+            with self._pass("tile", self.space_of_tiles(array, 1, no_space)) as count, count(1):
                 self.saw(array, tile, reads=reads, writes=writes)
             return
         seen = self._seen
@@ -223,7 +261,7 @@ class Recorder:
             seen.written[array] += bytes_
 
     @contextmanager
-    def _pass(self, what: str) -> Iterator[Callable[[int], Any]]:
+    def _pass(self, what: str, space: Space) -> Iterator[Callable[[int], Any]]:
         total, unfilled = dict[RecordedArray, Touched](), set[RecordedArray]()
 
         @contextmanager
@@ -240,7 +278,7 @@ class Recorder:
                     unfilled.add(each)
 
         yield count
-        self._record(Pass(what, total, frozenset(total) - unfilled))
+        self._record(Pass(what, total, frozenset(total) - unfilled, space))
 
     @property
     def _now(self) -> int:

@@ -16,7 +16,6 @@ from outcore.chem.cc.plan.fitting import CACHE_BYTES
 from outcore.chem.cc.plan.plan import Plan, make_plan
 from outcore.chem.cc.plan.sizes import Sizes
 from outcore.chem.cc.plan.triple_sizes import padded
-from outcore.chem.cc.plan.work import work_bytes
 from outcore.tensor.plan.rates import ASSUMED, Rates
 from outcore.tensor.plan.statements import ArraySpec, Role
 from outcore.tensor.program.recorder import Recorder
@@ -149,7 +148,7 @@ def test_the_least_memory_leaves_room_for_the_blocks_that_are_chosen(
 ) -> None:
     sizes = Sizes(29, 279, occupied, (20,) * len(occupied), 6, (0, 140, 279))
     found = make_plan(sizes, plans.least_bytes(sizes, 1) + more, ASSUMED)
-    assert found.work_bytes >= work_bytes(sizes, found.spaces[0].block, 1)
+    assert found.work_bytes >= describe.work_bytes(describe.iterations, sizes, found.spaces[0].block, 1)
 
 
 def renamed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +164,7 @@ def renamed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(describe, "arrays_of", arrays_of)
     monkeypatch.setattr(Recorder, "array", lambda self, name: array(self, other(name)))
-    describe.iterations.cache_clear()
+    describe.forget()
 
 
 @pytest.mark.parametrize("sizes", [LARGE, OPEN], ids=["closed", "open"])
@@ -175,7 +174,7 @@ def test_a_plan_does_not_go_by_names(sizes: Sizes, free: float, monkeypatch: pyt
     with monkeypatch.context() as patched:
         renamed(patched)
         found = plan(sizes, free)
-    describe.iterations.cache_clear()
+    describe.forget()
     assert [each.in_memory for each in found.arrays.values()] == [
         each.in_memory for each in before.arrays.values()
     ]
@@ -184,6 +183,45 @@ def test_a_plan_does_not_go_by_names(sizes: Sizes, free: float, monkeypatch: pyt
     ]
     assert not set(found.arrays) & set(before.arrays)
     assert replace(found, arrays={}, predicted=()) == replace(before, arrays={}, predicted=())
+
+
+class Wide:
+    """A kernel of which nothing but its work space is known."""
+
+    operands = results = ()
+
+    def work_space(self, tile: int) -> float:
+        return 1e8 * tile
+
+
+def with_more(add: Callable[[describe.RecordingRoom], None]) -> describe.Describe:
+    """Iterations with a statement more."""
+
+    def found(*given: Any, **options: Any) -> describe.RecordingRoom:
+        room = describe.iterations.__wrapped__(*given, **options)
+        add(room)
+        return room
+
+    return found
+
+
+@pytest.mark.parametrize("sizes", [LARGE, OPEN], ids=["closed", "open"])
+def test_the_work_space_is_that_of_the_largest_statement(sizes: Sizes) -> None:
+    def need(add: Callable[[describe.RecordingRoom], None], block: int) -> int:
+        return describe.work_bytes(with_more(add), sizes, block, 2)
+
+    plain = describe.work_bytes(describe.iterations, sizes, 8, 2)
+    assert need(lambda room: None, 8) == plain
+    assert need(lambda room: room.kernel(Wide(), list), 8) == 8e8 > plain  # type: ignore[arg-type]
+
+    def goes_over_tiles(room: describe.RecordingRoom) -> None:
+        doubles = next(each for each in room.arrays if each.spec.role is Role.KEPT)
+        room.each_tile(doubles, lambda tile: None, "a pass of a new method", held=1000)
+
+    tile = 8 * sizes.occupied[0] * 8 * sizes.occupied[0] * 8
+    assert need(goes_over_tiles, 8) == pytest.approx(2 * 1000 * tile)
+    wide = with_more(lambda room: room.kernel(Wide(), list))  # type: ignore[arg-type]
+    assert plans.least_bytes(sizes, 2, block=8, what=wide) > 8e8
 
 
 def test_how_many_arrays_a_part_has_is_counted_once() -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from cc_support import AMINO, WATER, mean_field, open_mean_field
 
 from outcore.chem.cc import CCSD
+from outcore.chem.cc.equations.triples import Triples
 from outcore.chem.cc.plan import describe, room
 from outcore.chem.cc.plan.sizes import Sizes
+from outcore.keep import clock
 from outcore.tensor.arrays.backends.disk import DiskTiles
 from outcore.tensor.plan.statements import Call, Contract, Pass
 
@@ -88,16 +92,60 @@ def test_an_iteration_moves_what_was_recorded(
         assert count.total == pytest.approx(cc.plan.moved_bytes, rel=1e-3)
 
 
-@pytest.mark.parametrize("block", [2, 5])
-def test_triples_read_what_is_planned_and_no_less_than_the_bound(water: Any, block: int) -> None:
-    settings = {"storage": "disk", "ladder": "disk", "block": block, "max_cycle": 30}
-    with CCSD(water, 1, comm=None, memory="1GB", threads=2, **settings) as cc:
+@pytest.mark.parametrize("reference", ["water", "amino"])
+@pytest.mark.parametrize("block", [1, 3, 5])
+def test_triples_read_what_is_planned_and_no_less_than_the_bound(
+    reference: str, block: int, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks of (T) and tiles are cut at different orbitals."""
+    mf = request.getfixturevalue(reference)
+    settings = {"storage": "disk", "ladder": "disk", "block": block, "conv_tol": 0.1, "conv_tol_normt": 0.1}
+    with CCSD(mf, 1, comm=None, memory="1GB", threads=2, **settings) as cc:
         cc.kernel()
-        cc.ccsd_t()
+        with counting(monkeypatch) as count:
+            cc.ccsd_t()
         moved = cc.moved_by_triples
+        assert cc.plan is not None and cc.plan.triples is not None and moved is not None
+        assert moved.counted == pytest.approx(moved.planned)
+        assert moved.planned == pytest.approx(cc.plan.triples.bytes)
+        assert count.total == pytest.approx(moved.planned)
+        assert moved.planned >= moved.least > 0
+
+
+def test_what_triples_have_read_is_counted_where_an_earlier_run_has_made_some(
+    water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
+    settings = {"storage": "disk", "ladder": "disk", "block": 2, "conv_tol": 0.1, "conv_tol_normt": 0.1}
+    common = {"comm": None, "memory": "1GB", "threads": 1, "checkpoint": tmp_path / "kept", **settings}
+    right, tasks = Triples._task, 0
+
+    def stop(self: Triples, task: tuple[int, int]) -> float:
+        nonlocal tasks
+        tasks += 1
+        if tasks == 4:
+            raise KeyboardInterrupt
+        return right(self, task)
+
+    with CCSD(water, 1, **common) as whole:
+        whole.kernel()
+        energy = whole.ccsd_t()
+        assert whole.moved_by_triples is not None
+        bytes_ = whole.moved_by_triples.counted
+    shutil.rmtree(tmp_path / "kept")
+    first = CCSD(water, 1, **common)
+    first.kernel()
+    with monkeypatch.context() as patched:
+        patched.setattr(Triples, "_task", stop)
+        with pytest.raises(KeyboardInterrupt):
+            first.ccsd_t()
+    first.close()
+    with CCSD(water, 1, **common) as second:
+        second.kernel()
+        assert second.ccsd_t() == pytest.approx(energy, abs=1e-12)
+        moved = second.moved_by_triples
     assert moved is not None
-    assert moved.counted == pytest.approx(moved.planned)
-    assert moved.planned >= moved.least > 0
+    assert 0 < moved.counted < moved.planned == pytest.approx(bytes_)
 
 
 @pytest.mark.parametrize("occupied", [(4,), (4, 3), (1, 1)], ids=["closed", "open", "one"])

@@ -9,6 +9,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +21,33 @@ if TYPE_CHECKING:
     from outcore.chem.cc.equations.spaces import Spaces
     from outcore.chem.cc.plan.buffers import Buffers
     from outcore.chem.cc.plan.room import Room
+    from outcore.chem.cc.plan.sizes import Sizes
     from outcore.chem.ri.source import Source
     from outcore.tensor.arrays.array import Array
     from outcore.tensor.layout.layout import Tile
 
 Values = np.ndarray[Any, np.dtype[Any]]
+
+_DOUBLE = 8
+
+
+def transform_space(sizes: Sizes, threads: int, tile: int) -> float:
+    """The work space of `_transform`: in each thread, rows of pairs of functions and of orbitals."""
+    most = max(b - a for a, b in pairwise(sizes.cuts))
+    return float(_DOUBLE * most * 4 * sizes.functions**2 * threads)
+
+
+def fit_space(sizes: Sizes, threads: int, tile: int) -> float:
+    """The work space of `Integrals._fit`: in each thread, the rows of a tile of pairs, fitted and spread; once
+    those of occupied pairs; or the metric."""
+    o, q = max(sizes.occupied), sizes.auxiliary
+    rows, pairs = tile * max(o, tile), o * (o + 1) // 2
+    return float(_DOUBLE * max(3 * q * (rows * threads + pairs), q * q))
+
+
+def dress_space(sizes: Sizes, threads: int, tile: int) -> float:
+    """The work space of `Integrals.dress`: in each thread, B[Q,c,l], and tiles [Q,c,a] before and after."""
+    return float(_DOUBLE * sizes.auxiliary * tile * (max(sizes.occupied) + 4 * tile) * threads)
 
 
 class Integrals:
@@ -107,7 +131,8 @@ class Integrals:
                     dressed[rows:] = more[:, c_box, a_box]
                 out.put_tile(tile, dressed)
 
-        self._room.each_row(out, 1, row, "dress integrals")
+        space = partial(dress_space, self._room.sizes, self._room.threads)
+        self._room.each_row(out, 1, row, "dress integrals", held=0, beside=space)
 
     @property
     def arrays(self) -> tuple[Array, ...]:

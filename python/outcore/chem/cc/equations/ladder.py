@@ -91,7 +91,7 @@ class Ladder:
         """Makes the integrals, if they are stored."""
         if not self.integrals:
             return
-        kernel = LadderIntegrals(self._room.sizes, self._made, tuple(self.integrals))
+        kernel = LadderIntegrals(self._room.sizes, self._room.threads, self._made, tuple(self.integrals))
         self._room.kernel(kernel, lambda: self._build(progress))
 
     def _build(self, progress: Progress | None) -> list[float]:

@@ -43,15 +43,15 @@ from outcore.chem.cc.equations.open_triples import OpenTriples
 from outcore.chem.cc.equations.triple_arrays import groups
 from outcore.chem.cc.keep.kept_sums import KeptSums
 from outcore.chem.cc.plan.buffers import Buffers
-from outcore.chem.cc.plan.triple_sizes import TriplesKernel, derivative_bytes
+from outcore.chem.cc.plan.triple_sizes import TripleDerivativesKernel, derivative_bytes
 from outcore.parallel import team
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from outcore.chem.cc.equations.open_triples import OpenTriplesOf
-    from outcore.chem.cc.equations.triple_tasks import Range
     from outcore.chem.cc.keep.kept_steps import KeptSteps
+    from outcore.chem.cc.plan.triple_sizes import Range
     from outcore.parallel.tasks import Progress
 
 Values = np.ndarray[Any, np.dtype[Any]]
@@ -138,7 +138,9 @@ class OpenTripleDerivatives(OpenTriples):
             return [1.0]
 
         operands = (*of.same, of.mixed, *(array for each in of.integrals for array in each.arrays))
-        room.kernel(TriplesKernel(room.sizes, room.threads, operands, tuple(self._arrays.values())), work)
+        room.kernel(
+            TripleDerivativesKernel(room.sizes, room.threads, operands, tuple(self._arrays.values())), work
+        )
         for each in self._arrays.values():
             each.sync()
         self.sums.values[...] = self._small.get_tile((0,))

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from outcore import _core
-from outcore.chem.cc.equations.triple_tasks import Range, TripleTasks, product
+from outcore.chem.cc.equations.triple_tasks import EVERY, TripleTasks, product
+from outcore.chem.cc.plan.triple_sizes import TripleOperands, has_tasks
 from outcore.parallel import team
 
 if TYPE_CHECKING:
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 
     from outcore.chem.cc.equations.integrals import Integrals
     from outcore.chem.cc.equations.spaces import Spaces
+    from outcore.chem.cc.equations.triple_tasks import TileReader
     from outcore.chem.cc.equations.unrestricted import UnrestrictedEquations
     from outcore.chem.cc.plan.room import Room
+    from outcore.chem.cc.plan.triple_sizes import Range
     from outcore.keep.stages import Stage
     from outcore.tensor.arrays.array import Array
 
@@ -72,17 +75,23 @@ class OpenTriples(TripleTasks):
         spaces = self._equations.spaces
         pairs = [(a, b) for a in range(len(self.blocks[s])) for b in range(a + 1)]
         for mixed, least in ((False, 3), (True, 2)):
-            if spaces[s].occupied >= least and spaces[s].virtual >= least:
+            if has_tasks(spaces[s].occupied, spaces[s].virtual, least):
                 yield from ((mixed, s, a, b) for a, b in pairs)
 
     def _work(self, task: Task) -> int:
         mixed, s, _, b = task
         return 2 * self._equations.spaces[1 - s].virtual if mixed else self.blocks[s][b][1]
 
+    @property
+    def operands(self) -> TripleOperands:
+        of, integrals = self._equations, self._equations.integrals
+        boo, bvo, bvv = zip(*(each.arrays for each in integrals), strict=True)
+        return TripleOperands(tuple(of.same), boo, bvo, bvv, of.mixed)
+
     def _begin(self) -> None:
-        spaces = self._equations.spaces
-        boo = [each.boo.get_tile((0, 0, 0)) for each in self._equations.integrals]
-        self._spins = [SpinBlocks(self._equations, self._singles, boo, s) for s in (0, 1)]
+        spaces, reads = self._equations.spaces, self._reads
+        boo = [reads(each.boo, EVERY, EVERY, EVERY) for each in self._equations.integrals]
+        self._spins = [SpinBlocks(self._equations, self._singles, boo, s, reads) for s in (0, 1)]
         self._energies = [
             np.ascontiguousarray(np.diag(fock)[: each.occupied])
             for fock, each in zip(self._equations.fock, spaces, strict=True)
@@ -161,8 +170,9 @@ class SpinBlocks:
         singles: Sequence[Values],
         boo: Sequence[Values],
         s: int,
+        reads: TileReader,
     ) -> None:
-        self._s, self._r = s, 1 - s
+        self._s, self._r, self._reads = s, 1 - s, reads
         self._equations, self._singles, self._boo = equations, singles, boo
         self.occupied, self.virtual = equations.spaces[s].occupied, equations.spaces[s].virtual
         self._first, self._second = np.tril_indices(self.occupied, -1)
@@ -181,19 +191,17 @@ class SpinBlocks:
     def _mixed_amplitudes(self, x: slice, z: slice) -> Values:
         """t_ik^xz of x of spin s and z of spin r, as [x][z][i][k]."""
         t = self._equations.mixed
-        found: Values
         if self._s == 0:
-            found = t[x, :, z, :].transpose(0, 2, 1, 3)
-        else:
-            found = t[z, :, x, :].transpose(2, 0, 3, 1)
-        return found
+            return self._reads(t, x, EVERY, z, EVERY).transpose(0, 2, 1, 3)
+        return self._reads(t, z, EVERY, x, EVERY).transpose(2, 0, 3, 1)
 
     def _of(self, spin: int, of: Range, make: Callable[[Range, Values], tuple[Values, Values]]) -> OpenBlock:
         begin, end = of
         integrals, o = self._equations.integrals[spin], self._equations.spaces[spin].occupied
         fock, virtual = self._equations.fock[spin], slice(o + begin, o + end)
-        bvo: Values = integrals.bvo[:, begin:end, :]
-        bvv: Values = integrals.bvv[:, begin:end, :]
+        bvo, bvv = (
+            self._reads(each, EVERY, slice(begin, end), EVERY) for each in (integrals.bvo, integrals.bvv)
+        )
         given = (
             *make((begin, end), bvo),
             np.ascontiguousarray(self._singles[spin][:, begin:end].T),
@@ -207,7 +215,8 @@ class SpinBlocks:
 
         def make(of: Range, bvo: Values) -> tuple[Values, Values]:
             x = slice(*of)
-            t = self._equations.same[self._s][x, :, :, :].transpose(0, 2, 1, 3)  # [x,d,i,j]
+            doubles = self._equations.same[self._s]
+            t = self._reads(doubles, x, EVERY, EVERY, EVERY).transpose(0, 2, 1, 3)  # [x,d,i,j]
             g = self._product(bvo, self._boo[self._s]).transpose(0, 2, 3, 1)  # [x,l,i,j] of (li|jx)
             same = np.concatenate([self._pairs(t), self._antisymmetric(g)], axis=1)
             if not mixed:
@@ -231,7 +240,8 @@ class SpinBlocks:
 
     def same_pair(self, x: OpenBlock, y: OpenBlock) -> tuple[Values, Values, Values]:
         """Arguments of the kernel for two blocks of spin s."""
-        t = self._equations.same[self._s][slice(*x.range), :, slice(*y.range), :].transpose(0, 2, 1, 3)
+        doubles = self._equations.same[self._s]
+        t = self._reads(doubles, slice(*x.range), EVERY, slice(*y.range), EVERY).transpose(0, 2, 1, 3)
         integrals = self._product(y.bvo, x.bvv).transpose(2, 0, 1, 3)  # [x,y,i,d] of (iy|xd)
         integrals = integrals - self._product(x.bvo, y.bvv).transpose(0, 2, 1, 3)
         g = self._product(x.bvo, y.bvo).transpose(0, 2, 1, 3)  # [x,y,i,j] of (ix|jy)

@@ -65,7 +65,7 @@ class OppositeLadder:
         if self.integrals is None:
             return
         array = self.integrals
-        kernel = LadderIntegrals(self._room.sizes, self._made, (array,))
+        kernel = LadderIntegrals(self._room.sizes, self._room.threads, self._made, (array,))
         self._room.kernel(kernel, lambda: self._build(array, progress))
 
     def _build(self, array: Array, progress: Progress | None) -> list[float]:

@@ -174,7 +174,7 @@ class RestrictedEquations:
         def occupied(tile: Tile) -> None:
             self.soo.put_tile(tile, np.concatenate([self.doo.get_tile((0, 0, 0)), more]))
 
-        self.room.each_tile(self.soo, occupied, "dress integrals")
+        self.room.each_tile(self.soo, occupied, "dress integrals", held=3)
         self.integrals.dress(t1, self.svv, np.stack([fvv.T, np.eye(v)]))
 
     def _exchange_rings(self, t1: Values | None, *, squares: bool = True) -> None:

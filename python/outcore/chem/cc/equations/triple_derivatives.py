@@ -47,7 +47,7 @@ from outcore.chem.cc.equations.triple_arrays import (
 )
 from outcore.chem.cc.equations.triples import Pair, Single, Triples, TriplesBlock
 from outcore.chem.cc.keep.kept_sums import KeptSums
-from outcore.chem.cc.plan.triple_sizes import TriplesKernel, derivative_bytes
+from outcore.chem.cc.plan.triple_sizes import TripleDerivativesKernel, derivative_bytes
 from outcore.parallel import team
 
 if TYPE_CHECKING:
@@ -106,7 +106,10 @@ class TripleDerivatives(Triples):
 
         operands = (self._equations.t2, *self._equations.integrals.arrays)
         room.kernel(
-            TriplesKernel(room.sizes, room.threads, operands, (*self._rows, found.boo, self._small)), work
+            TripleDerivativesKernel(
+                room.sizes, room.threads, operands, (*self._rows, found.boo, self._small)
+            ),
+            work,
         )
         for each in (*self._rows, found.boo, self._small):
             each.sync()

@@ -4,11 +4,11 @@ orbitals and all third ones. Processes take one task after another; another run 
 from __future__ import annotations
 
 import errno
-import math
+import threading
 import time
 from abc import ABC, abstractmethod
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,19 +16,45 @@ import numpy as np
 from outcore.base.errors import OutcoreError
 from outcore.base.sizes import in_words
 from outcore.chem.cc.keep.kept import KeptTasks
-from outcore.chem.cc.plan.triple_sizes import LARGEST_BLOCK, block_bytes
+from outcore.chem.cc.plan.triple_sizes import (
+    OF_FREE,
+    Range,
+    TripleOperands,
+    TriplesEnergy,
+    block_bytes,
+    largest_block,
+    ranges_of,
+)
 from outcore.parallel.tasks import STOP, Progress, tasks_of
 
 if TYPE_CHECKING:
     from outcore.chem.cc.equations.spaces import Spaces
     from outcore.chem.cc.plan.room import Room
     from outcore.keep.stages import Stage
+    from outcore.tensor.arrays.array import Array
 
 Values = np.ndarray[Any, np.dtype[Any]]
-Range = tuple[int, int]
 
 TRIPLES = "triple excitations"
-OF_FREE = 0.95  # share of the memory: another run, which may have a little less, can go on with these blocks
+EVERY = slice(None)
+
+
+class TileReader:
+    """Reads sections of arrays, and counts the bytes of the tiles that it reads. Any thread."""
+
+    def __init__(self) -> None:
+        self.bytes = 0.0
+        self._guard = threading.Lock()
+
+    def __call__(self, array: Array, *box: slice) -> Values:
+        count = array.nbytes / array.layout.elements
+        for each, axis in zip(box, array.layout.tilings, strict=True):
+            begin, end, _ = each.indices(axis.size)
+            count *= axis.cuts[bisect_left(axis.cuts, end)] - axis.cuts[bisect_right(axis.cuts, begin) - 1]
+        with self._guard:
+            self.bytes += count
+        found: Values = array[box]
+        return found
 
 
 class TripleTasks(ABC):
@@ -57,6 +83,7 @@ class TripleTasks(ABC):
         stage: Stage | None,
         stamp: str,
     ) -> None:
+        self._block, self._reads = block, TileReader()
         self._room, self._stage, self._stamp = room, stage, stamp
         occupied, virtual = [each.occupied for each in spaces], [each.virtual for each in spaces]
 
@@ -64,17 +91,42 @@ class TripleTasks(ABC):
             return self.need(occupied, virtual, auxiliary, size, room.threads)
 
         with room.world.together(TRIPLES):
-            most = largest_block(need, max(virtual), free_bytes, room.world.size)
-            size = largest_block(need, max(virtual), max(need(1), int(OF_FREE * free_bytes)), room.world.size)
+            if need(1) > free_bytes:
+                raise OutcoreError(
+                    errno.ENOMEM,
+                    TRIPLES,
+                    detail=f"they need {in_words(need(1))} in each process, but {in_words(free_bytes)} are free",
+                )
+        count, processes = max(virtual), room.world.size
+        most = largest_block(count, need, free_bytes, processes)
+        size = largest_block(count, need, max(need(1), OF_FREE * free_bytes), processes)
         self.most = most
         """The most orbitals of a block for which the memory has room."""
         size = size if block is None else min(size, block)
-        self.blocks: list[list[Range]] = [ranges_of(v, size) for v in virtual]
+        self.blocks: list[list[Range]] = ranges_of(virtual, -(-count // size))
         """Blocks of each spin."""
         if stage is not None:
             found = KeptTasks.blocks_of(stage, stamp)
             if found is not None and all(end - begin <= most for spin in found for begin, end in spin):
                 self.blocks = [[(begin, end) for begin, end in spin] for spin in found]
+
+    @property
+    @abstractmethod
+    def operands(self) -> TripleOperands:
+        """The arrays that tasks read."""
+
+    @property
+    def kernel(self) -> TriplesEnergy:
+        """The energy as a statement of a plan."""
+        room = self._room
+        return TriplesEnergy(room.sizes, room.threads, room.world.size, self.operands, self._block)
+
+    def shares(self) -> list[float]:
+        """For each block of the spin with most virtual orbitals, the share of the traffic of all tasks that `run`
+        has counted. Collective."""
+        planned = sum(each.read for each in self.kernel.moved_by(self.blocks).values())
+        counted = float(self._room.world.all_reduce(self._reads.bytes, "sum"))
+        return [counted / planned if planned else 0.0] * max(map(len, self.blocks))
 
     def run(self, progress: Progress | None = None) -> float:
         """The energy (Hartree)."""
@@ -121,26 +173,6 @@ class TripleTasks(ABC):
     @abstractmethod
     def _task(self, task: Any) -> float:
         """The energy of a task (Hartree), by the threads of this process."""
-
-
-def largest_block(need: Any, virtual: int, free_bytes: int, processes: int) -> int:
-    """Most orbitals of a block that the free memory has room for. Raises OutcoreError (ENOMEM)."""
-    if need(1) > free_bytes:
-        raise OutcoreError(
-            errno.ENOMEM,
-            TRIPLES,
-            detail=f"they need {in_words(need(1))} in each process, but {in_words(free_bytes)} are free",
-        )
-    most = min(LARGEST_BLOCK, -(-virtual // max(1, round(2 * math.sqrt(processes)))))
-    while most > 1 and need(most) > free_bytes:
-        most -= 1
-    return most
-
-
-def ranges_of(virtual: int, size: int) -> list[Range]:
-    """Blocks of virtual orbitals, of `size` at most."""
-    count = -(-virtual // size)
-    return list(pairwise(virtual * n // count for n in range(count + 1)))
 
 
 def product(left: Values, right: Values, signs: Values | None) -> Values:

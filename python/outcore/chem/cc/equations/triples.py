@@ -7,7 +7,7 @@ virtual block of the Fock matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,10 +15,9 @@ import numpy as np
 
 from outcore import _core
 from outcore.chem.cc.equations.integrals import four_index
-from outcore.chem.cc.equations.triple_tasks import TripleTasks
-from outcore.chem.cc.iteration import Moved
+from outcore.chem.cc.equations.triple_tasks import EVERY, TripleTasks
 from outcore.chem.cc.plan.buffers import Buffers, ThreadBuffers
-from outcore.chem.cc.plan.triple_sizes import least_read, padded
+from outcore.chem.cc.plan.triple_sizes import TripleOperands, padded
 from outcore.parallel import team
 
 if TYPE_CHECKING:
@@ -51,19 +50,6 @@ def tasks_of_blocks(count: int) -> list[tuple[int, int]]:
     return sorted(((a, b) for a in range(count) for b in range(a + 1)), key=lambda task: -(task[1] + 1))
 
 
-def task_bytes(
-    blocks: Sequence[tuple[int, int]], task: tuple[int, int], of_each: tuple[float, float, float]
-) -> float:
-    """Bytes that a task reads. of_each: of B[Q,x,i] of one x, and of B[Q,x,y] and t_ij^xy of one x and one y."""
-    a, b = task
-    sizes = [end - begin for begin, end in blocks]
-    whole = sizes[a] + (sizes[b] if a != b else 0) + sum(sizes[:b])  # orbitals of blocks that are read
-    pairs = sizes[a] * sizes[b] + (sizes[b] ** 2 if a != b else 0)
-    pairs += sum(sizes[:b]) * (sizes[a] + (sizes[b] if a != b else 0))
-    bvo, bvv, t2 = of_each
-    return whole * (bvo + sum(sizes) * (bvv + t2)) + pairs * t2
-
-
 class Triples(TripleTasks):
     """The energy of (T) of converged amplitudes. Collective.
 
@@ -85,41 +71,18 @@ class Triples(TripleTasks):
         self._equations, self._t1, self._fock = equations, t1, equations.fock
         self._o, self._v = spaces.occupied, spaces.virtual
         self._given, self._products = Buffers(), ThreadBuffers()
-        self._memory_bytes, self._read_bytes = free_bytes, 0.0
         self._order()
 
     def _order(self) -> None:
         self.tasks = tasks_of_blocks(len(self.blocks[0]))
 
     @property
-    def moved(self) -> Moved:
-        """Bytes that the tasks of `run` read from disk, over all processes. Collective."""
-        world = self._room.world
-        planned = sum(map(self._bytes_of, self.tasks))
-        counted = float(world.all_reduce(float(self._read_bytes), "sum"))
-        bvo, bvv, t2 = self._of_each
-        # An element of B[Q,x,y], and of amplitudes of x and y, belongs to both: each has half of it.
-        least = least_read(self._v, bvo + self._v * (bvv + t2) / 2, world.size * self._memory_bytes)
-        return Moved(planned, counted, least)
-
-    @property
-    def _of_each(self) -> tuple[float, float, float]:
-        """Bytes on disk of B[Q,x,i] of one x, and of B[Q,x,y] and t_ij^xy of one x and one y."""
-        b, t2 = self._equations.integrals, self._equations.t2
-        rows = b.boo.shape[0]
-        counts = (b.bvo, rows * self._o), (b.bvv, rows), (t2, self._o**2)
-        bvo, bvv, amplitudes = (
-            float(count * array.store_dtype.itemsize) if array.where == "disk" else 0.0
-            for array, count in counts
-        )
-        return bvo, bvv, amplitudes
-
-    def _bytes_of(self, task: tuple[int, int]) -> float:
-        """Bytes that a task reads from disk."""
-        return task_bytes(self.blocks[0], task, self._of_each)
+    def operands(self) -> TripleOperands:
+        b = self._equations.integrals
+        return TripleOperands((self._equations.t2,), (b.boo,), (b.bvo,), (b.bvv,))
 
     def _begin(self) -> None:
-        self._boo = self._equations.integrals.boo.get_tile((0, 0, 0))
+        self._boo = self._reads(self._equations.integrals.boo, EVERY, EVERY, EVERY)
 
     def _task(self, task: tuple[int, int]) -> float:
         a, b = task
@@ -180,10 +143,8 @@ class Triples(TripleTasks):
         return self._read_range(*self.blocks[0][number])
 
     def _read_range(self, begin: int, end: int) -> TriplesBlock:
-        b = self._equations.integrals
-        bvo, bvv, _ = self._of_each
-        self._read_bytes += (end - begin) * (bvo + self._v * bvv)
-        return TriplesBlock(begin, end, b.bvo[:, begin:end, :], b.bvv[:, begin:end, :])
+        b, reads, x = self._equations.integrals, self._reads, slice(begin, end)
+        return TriplesBlock(begin, end, reads(b.bvo, EVERY, x, EVERY), reads(b.bvv, EVERY, x, EVERY))
 
     def _made(
         self, blocks: Mapping[str, TriplesBlock], pairs: Mapping[str, tuple[TriplesBlock, TriplesBlock]]
@@ -191,10 +152,6 @@ class Triples(TripleTasks):
         """Arguments of the kernel for blocks, and for pairs of blocks; valid until others of the same name are
         made. All threads make them."""
         jobs: list[Callable[[], Pair]] = []
-        read = sum(x.size * self._v for x in blocks.values()) + sum(
-            x.size * y.size for x, y in pairs.values()
-        )
-        self._read_bytes += read * self._of_each[2]
         for name, x in blocks.items():
             jobs += [partial(self._amplitudes, name, x), partial(self._integrals, name, x)]
         for name, (x, y) in pairs.items():
@@ -219,7 +176,7 @@ class Triples(TripleTasks):
 
     def _amplitudes(self, name: str, x: TriplesBlock) -> Pair:
         """t_jk^dx as [x][j][d][k] and as [x][k][d][j]."""
-        t = self._equations.t2[:, :, x.begin : x.end, :]  # [d,j,x,k]
+        t = self._reads(self._equations.t2, EVERY, EVERY, x.range, EVERY)  # [d,j,x,k]
         return (
             self._padded((name, "t"), t.transpose(2, 1, 0, 3)),
             self._padded((name, "turned"), t.transpose(2, 3, 0, 1)),
@@ -243,7 +200,7 @@ class Triples(TripleTasks):
 
     def _of_both(self, name: str, x: TriplesBlock, y: TriplesBlock) -> Pair:
         """t_ij^xy as [x][y][i][j] and as [x][y][j][i], and (ix|jy) as [x][y][i][j]."""
-        t = self._equations.t2[x.begin : x.end, :, y.begin : y.end, :]  # [x,i,y,j]
+        t = self._reads(self._equations.t2, x.range, EVERY, y.range, EVERY)  # [x,i,y,j]
         return (
             self._padded((name, "t"), t.transpose(0, 2, 1, 3)),
             self._padded((name, "turned"), t.transpose(0, 2, 3, 1)),
@@ -277,3 +234,7 @@ class TriplesBlock(NamedTuple):
     @property
     def size(self) -> int:
         return self.end - self.begin
+
+    @property
+    def range(self) -> slice:
+        return slice(self.begin, self.end)

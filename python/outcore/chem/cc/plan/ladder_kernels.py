@@ -64,6 +64,18 @@ def tiles(sizes: Sizes, block: int, threads: int, *, is_stored: bool) -> int:
     return threads * rows * columns * (both * stream.AHEAD * sizes.ladder_item_bytes + _DOUBLE)
 
 
+def results_space(sizes: Sizes, threads: int, tile: int) -> float:
+    """The work space of passes that take blocks of a ladder's product: the blocks, and arrays that are made of
+    those with occupied orbitals."""
+    o = max(sizes.occupied)
+    hole, one, pair, rows = o**4, o**3 * tile, (o * tile) ** 2, tile * max(o, tile)
+    if len(sizes.occupied) == 2:
+        most = 4 * hole + 3 * one * threads
+    else:
+        most = max(hole + max(3 * one, one + 5 * pair) * threads, hole // 2 + 7 * pair * threads)
+    return float(_DOUBLE * max(most, 4 * hole, 5 * rows * o * o * threads))
+
+
 def streamed(
     sizes: Sizes, block: int, threads: int, *, transposed: bool = False, columns: int | None = None
 ) -> int:
@@ -157,6 +169,7 @@ class LadderIntegrals:
     """The kernel that makes stored integrals."""
 
     sizes: Sizes
+    threads: int
     made: Made
     results: tuple[Any, ...]
 
@@ -166,6 +179,10 @@ class LadderIntegrals:
     @property
     def operands(self) -> tuple[Any, ...]:
         return tuple(self.made.read)
+
+    def work_space(self, tile: int) -> float:
+        """Tiles that threads make."""
+        return float(tiles(self.sizes, tile, self.threads, is_stored=False))
 
     def parts(self, memory_bytes: float) -> int:
         return 1
@@ -216,6 +233,18 @@ class LadderProduct:
     def operands(self) -> tuple[Any, ...]:
         return (*(self.integrals or self.made.read), *self.amplitudes)
 
+    def work_space(self, tile: int) -> float:
+        """The amplitudes of the most passes, and tiles of integrals, whether these are stored or made: plans
+        compare both. Passes over its results may need more."""
+        sizes, threads, most = self.sizes, self.threads, len(self.amplitudes) * max_passes(self.sizes)
+        of_pass = streamed(sizes, tile, threads, transposed=self.transposed, columns=self._columns) // most
+        held = max(tiles(sizes, tile, threads, is_stored=way) for way in (True, False))
+        return max(of_pass + held, results_space(sizes, threads, tile))
+
+    @property
+    def _columns(self) -> int | None:
+        return sum(self.columns) if len(self.sizes.occupied) == 1 else None
+
     def parts(self, memory_bytes: float) -> int:
         """Number of passes. Each has some whole vectors, or a part of one."""
         count, vectors = self._passes(memory_bytes), len(self.amplitudes)
@@ -235,8 +264,7 @@ class LadderProduct:
     def _passes(self, memory_bytes: float) -> int:
         stored = bool(self.integrals)
         sizes, block, threads = self.sizes, self.block, self.threads
-        columns = sum(self.columns) if len(sizes.occupied) == 1 else None
-        ways: Any = {"is_stored": stored, "transposed": self.transposed, "columns": columns}
+        ways: Any = {"is_stored": stored, "transposed": self.transposed, "columns": self._columns}
         ways["vectors"] = len(self.amplitudes)
         return passes(sizes, block, threads, memory_bytes, **ways)
 
@@ -330,11 +358,15 @@ class LadderDensity:
         """Number of blocks of virtual orbitals c."""
         return -(-int(self.results[1].layout.shape[1]) // self.block)
 
+    def work_space(self, tile: int) -> float:
+        """One block of c in each thread."""
+        widest = max(*self.sizes.occupied, tile)
+        of_block = tile * (widest * (2 * widest * tile + self.sizes.auxiliary)) * _DOUBLE
+        return 2.0 * self.threads * of_block
+
     def blocks_at_once(self, memory_bytes: float) -> int:
         """Blocks of c for which a thread has room."""
-        widest = max(*self.sizes.occupied, self.block)
-        of_block = self.block * (widest * (2 * widest * self.block + self.sizes.auxiliary)) * _DOUBLE
-        return max(1, min(self._blocks, int(memory_bytes / (2 * self.threads * of_block))))
+        return max(1, min(self._blocks, int(memory_bytes / self.work_space(self.block))))
 
     def parts(self, memory_bytes: float) -> int:
         return math.ceil(self._blocks / self.blocks_at_once(memory_bytes))

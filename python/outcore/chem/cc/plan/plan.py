@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import errno
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,13 +16,15 @@ import numpy as np
 from outcore.base import html
 from outcore.base.errors import OutcoreError
 from outcore.base.sizes import in_words, times
-from outcore.chem.cc.plan import describe, ladder_kernels, triple_sizes
+from outcore.chem.cc.equations import methods
+from outcore.chem.cc.plan import describe, ladder_kernels
 from outcore.chem.cc.plan.fitting import CACHE_BYTES, Entry, Fitting, IntegralsWay
 from outcore.chem.cc.plan.places import METHOD, check_places
 from outcore.chem.cc.plan.sizes import Sizes
-from outcore.chem.cc.plan.work import min_block, work_bytes
+from outcore.chem.cc.plan.work import PANELS, min_block
 from outcore.tensor.plan.rates import ASSUMED
 from outcore.tensor.plan.statements import Role
+from outcore.tensor.program.room_ways import Resident, RoomWays
 
 if TYPE_CHECKING:
     from outcore.chem.cc.equations.spaces import Spaces
@@ -52,7 +54,8 @@ class Plan:
         ways: the cost of each of the three.
         why: the reason for the ladder's place, for people.
         predicted: time and traffic of each statement.
-        triples_s: seconds of (T).
+        triples: time and traffic of (T), once iterations have given back the arrays that it does not need; None:
+            the method has no (T), or the plan is of another stage.
         beside_made_bytes: the part of `work_bytes` that tiles of the ladder leave while they are made.
         least_budget_bytes: least memory of all processes with arrays on disk, if the user has given a budget.
     """
@@ -67,7 +70,7 @@ class Plan:
     ways: dict[str, IntegralsWay] = field(repr=False)
     why: str
     predicted: tuple[Predicted, ...] = field(repr=False)
-    triples_s: float
+    triples: Predicted | None
     processes: int
     beside_made_bytes: int
     least_budget_bytes: int | None
@@ -105,7 +108,8 @@ class Plan:
             "seconds_of_an_iteration": self.iteration_s,
             "moved_bytes_of_an_iteration": self.moved_bytes,
             "moved_bytes_of_its_products": self.product_bytes,
-            "seconds_of_triples": self.triples_s,
+            "seconds_of_triples": self.triples and self.triples.seconds,
+            "moved_bytes_of_triples": self.triples and self.triples.bytes,
             "least_memory_bytes": self.least_budget_bytes,
             "ladder_ways": {name: way.as_json() for name, way in self.ways.items()},
             "arrays": {
@@ -152,6 +156,11 @@ class Plan:
         """Bytes of all arrays that a checkpoint has copies of."""
         return sum(each.bytes for each in self.arrays.values() if each.spec.role is Role.KEPT)
 
+    def left_by(self, kept: Iterable[Entry]) -> int:
+        """Bytes of a process that are free once all other arrays are closed."""
+        taken = sum(each.bytes_of_process(self.processes) for each in kept)
+        return self.work_bytes + self.taken_bytes - taken
+
     # ---- an iteration, as predicted ----
 
     @property
@@ -184,7 +193,7 @@ class Plan:
         return sum(each.operations for each in self.iteration)
 
     def time(self, *, triples: bool) -> str:
-        """For people: predicted time and disk traffic of an iteration, and time of (T)."""
+        """For people: predicted time and disk traffic of an iteration, and of (T)."""
         found = f"an iteration: {self.iteration_s:.3g} s"
         if self.ways:
             found += f" ({self.ways[self.ladder].ladder_s:.3g} s for the ladder)"
@@ -193,7 +202,11 @@ class Plan:
                 f"; to and from disk {self.moved_bytes / 1e6:.0f} MB, {self.product_bytes / 1e6:.0f} MB of them by "
                 "products"
             )
-        return found + (f"; (T): {self.triples_s:.3g} s" if triples else "")
+        if triples and self.triples is not None:
+            found += f"; (T): {self.triples.seconds:.3g} s"
+            if self.triples.bytes:
+                found += f", {self.triples.bytes / 1e6:.0f} MB from disk"
+        return found
 
 
 _NAMES = {"memory": "in memory", "disk": "on disk", "rebuild": "recomputed"}
@@ -226,10 +239,13 @@ def make_plan(
     given = given or {}
     least = least_bytes(sizes, threads, block=block, what=what)
     least += sum(each.cache_bytes - CACHE_BYTES for each in given.values() if not each.in_memory)
-    most = max(describe.asked(each, sizes) for each in (what, later) if each is not None)
+    most = max(describe.asked(each, sizes, threads) for each in (what, later) if each is not None)
     room_bytes = free_bytes - CACHE_BYTES * most
-    need = partial(work_bytes, derives_triples=what is describe.triple_derivatives)
-    chosen = _block(sizes, free_bytes, room_bytes, threads, block)
+
+    def need(size: int) -> int:
+        return describe.work_bytes(what, sizes, size, threads)
+
+    chosen = _block(sizes, free_bytes, room_bytes, threads, block, need)
     budget = None if budget_bytes is None else budget_bytes + (least - free_bytes) * processes
     if free_bytes < least:
         more = ""
@@ -244,7 +260,7 @@ def make_plan(
             f"{sizes.auxiliary} auxiliary functions need at least {in_words(least)} more in each of "
             f"{processes} processes, but {limit} leaves {in_words(free_bytes)} to each{more}",
         )
-    work = max(need(sizes, chosen, threads), min(free_bytes // _SHARE, _ENOUGH))
+    work = max(need(chosen), min(free_bytes // _SHARE, _ENOUGH))
     fitting = Fitting(
         sizes, chosen, free_bytes, work, rates, on_disk=storage == "disk", what=what, most=most, given=given
     )
@@ -259,14 +275,14 @@ def make_plan(
     way = ladder if ladder != "auto" else min(found, key=lambda name: found[name].placement.seconds)
     taken = found[way]
     ways, work = fitting.table(found, way), taken.placement.work_bytes
-    if work < need(sizes, chosen, threads):
+    if work < need(chosen):
         raise OutcoreError(
             errno.ENOMEM,
             METHOD,
             detail=f"arrays that are in memory leave {in_words(max(0, work))} to work in",
         )
     beside_made = work - ladder_kernels.tiles(sizes, chosen, threads, is_stored=False)
-    return Plan(
+    found_plan = Plan(
         sizes,
         describe.spaces_of(sizes, chosen),
         taken.entries(),
@@ -277,11 +293,26 @@ def make_plan(
         ways,
         _why(ladder, ways, lacking),
         taken.placement.predicted,
-        triple_sizes.seconds(sizes.occupied, sizes.virtual, rates),
+        None,
         processes,
         beside_made_bytes=max(0, beside_made),
         least_budget_bytes=None if ladder == "memory" else budget,
     )
+    if what is not describe.iterations or not methods.of(sizes.method).has_triples:
+        return found_plan
+    return replace(found_plan, triples=_triples(found_plan, rates, block))
+
+
+def _triples(plan: Plan, rates: Rates, block: int | None) -> Predicted:
+    """The prediction for (T) after the iterations of a plan. block: most orbitals of its blocks; None: as many
+    as the memory has room for."""
+    sizes, blocks = plan.sizes, plan.spaces[0].block
+    recording = describe.triples(sizes, blocks, rates.threads, rates.processes, most=block)
+    kept = {each.number: plan.arrays[each.name] for each in recording.arrays}
+    inside = {number: each.in_memory for number, each in kept.items()}
+    room = Resident({}, inside, plan.work_bytes, PANELS)
+    memory = max(plan.work_bytes, plan.left_by(kept.values()))
+    return RoomWays(recording.description, memory, rates, {}, room).predicted(0, {}, memory)
 
 
 def least_bytes(
@@ -289,8 +320,8 @@ def least_bytes(
 ) -> int:
     """The least bytes of each process for `make_plan`, if integrals of the ladder are not in memory."""
     chosen = min_block(sizes) if block is None else _asked(sizes, block)
-    work = work_bytes(sizes, chosen, threads, derives_triples=what is describe.triple_derivatives)
-    return work + CACHE_BYTES * describe.asked(what, sizes)
+    work = describe.work_bytes(what, sizes, chosen, threads)
+    return work + CACHE_BYTES * describe.asked(what, sizes, threads)
 
 
 def _why(asked: str, ways: Mapping[str, IntegralsWay], lacking: Collection[str]) -> str:
@@ -315,17 +346,28 @@ def _asked(sizes: Sizes, block: int) -> int:
     return min(max(block, min_block(sizes)), max(sizes.virtual))
 
 
-def _block(sizes: Sizes, free_bytes: int, room_bytes: int, threads: int, asked: int | None) -> int:
+def _block(
+    sizes: Sizes,
+    free_bytes: int,
+    room_bytes: int,
+    threads: int,
+    asked: int | None,
+    need: Callable[[int], int],
+) -> int:
     """The largest block that the memory has room for, and that makes anything faster. room_bytes: free bytes
-    without caches."""
+    without caches. need: the least work space with blocks of some size."""
     if asked is not None:
         return _asked(sizes, asked)
-    virtual = max(sizes.virtual)
+    virtual, least = max(sizes.virtual), min_block(sizes)
     most = max(1, min(_LARGEST_BLOCK, int((_TILE_BYTES / _DOUBLE) ** 0.5) // max(sizes.occupied)))
-    found = max(min(most, virtual), min_block(sizes))
-    while found > min_block(sizes) and (
-        work_bytes(sizes, found, threads) > min(free_bytes // 2, room_bytes)
-        or ladder_kernels.tiles(sizes, found, threads, is_stored=False) > free_bytes // _SHARE
-    ):
-        found -= 1
+
+    def fits(size: int) -> bool:
+        made = ladder_kernels.tiles(sizes, size, threads, is_stored=False)
+        return need(size) <= min(free_bytes // 2, room_bytes) and made <= free_bytes // _SHARE
+
+    found = max(min(most, virtual), least)
+    if not fits(found):
+        found = max(
+            least, bisect_left(range(least, found), True, key=lambda size: not fits(size)) + least - 1
+        )
     return int(np.ceil(virtual / np.ceil(virtual / found)))

@@ -12,7 +12,9 @@ from outcore.chem.cc.iteration import NOTHING, Meter, Moved
 from outcore.chem.cc.plan.work import PANELS
 from outcore.parallel import team
 from outcore.tensor.arrays.array import Array
+from outcore.tensor.plan.statements import no_space
 from outcore.tensor.program.einsum import einsum
+from outcore.tensor.program.recorder import HELD
 
 if TYPE_CHECKING:
     from outcore.chem.cc.plan.fitting import Entry
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from outcore.job.world import World
     from outcore.tensor.layout.layout import Tile
     from outcore.tensor.plan.plan import Plan as ProductPlan
-    from outcore.tensor.plan.statements import Kernel
+    from outcore.tensor.plan.statements import Kernel, Space
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -146,25 +148,46 @@ class Room:
             add = True
         return out
 
-    def each_tile(self, array: Array, work: Callable[[Tile], None], what: str) -> None:
-        """Calls `work` for each stored tile of an array, in threads of the process near to the tile."""
+    def each_tile(
+        self,
+        array: Array,
+        work: Callable[[Tile], None],
+        what: str,
+        *,
+        held: int = HELD,
+        beside: Space = no_space,
+    ) -> None:
+        """Calls `work` for each stored tile of an array, in threads of the process near to the tile. held, beside:
+        the plan has left their work space, see `Recorder.each_tile`."""
         with self.world.together(what):
             team.each(array.own_tiles(), self.threads, lambda _, tile: work(tile))
         array.sync()
 
-    def kernel(self, kernel: Kernel, run: Callable[[], Sequence[float]]) -> None:
+    def kernel(
+        self, kernel: Kernel, run: Callable[[], Sequence[float]], memory_bytes: float | None = None
+    ) -> None:
         """Calls `run`, which carries out the kernel and returns, for each part of it, the share that this run has
-        done; counts the traffic, as `kernel` says."""
+        done; counts the traffic, as `kernel` says. memory_bytes: of the kernel in each process; None: the work
+        space of the plan."""
         done = run()
         on_disk = {each for each in (*kernel.operands, *kernel.results) if each.where == "disk"}
         planned, counted = (
             sum(bytes_.total for array, bytes_ in kernel.moved(shares).items() if array in on_disk)
             for shares in ([1.0] * len(done), done)
         )
-        memory = self.plan.work_bytes * self.world.size
+        memory = (self.plan.work_bytes if memory_bytes is None else memory_bytes) * self.world.size
         self.moved += Moved(planned, counted, kernel.least_bytes(on_disk, memory))
 
-    def each_row(self, array: Array, axis: int, work: Callable[[int, list[Tile]], None], what: str) -> None:
+    def each_row(
+        self,
+        array: Array,
+        axis: int,
+        work: Callable[[int, list[Tile]], None],
+        what: str,
+        *,
+        held: int = HELD,
+        beside: Space = no_space,
+    ) -> None:
         """As `each_tile`, by rows: `work` gets the number of a block of one axis, and all tiles of the block that
         are near to this process."""
         rows: dict[int, list[Tile]] = {}
@@ -187,9 +210,7 @@ class Room:
     def keep(self, *arrays: Array) -> int:
         """Closes all other arrays. Returns the memory of this process that is free then, by the plan (bytes)."""
         self.release(*(each for each in self._arrays if not any(each is one for one in arrays)))
-        planned = self.plan.work_bytes + self.plan.taken_bytes
-        processes = self.world.size
-        return planned - sum(self.entry_of(each).bytes_of_process(processes) for each in self._arrays)
+        return self.plan.left_by(self.entry_of(each) for each in self._arrays)
 
     def close(self) -> None:
         for array in self._arrays:

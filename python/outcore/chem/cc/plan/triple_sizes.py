@@ -1,20 +1,30 @@
-"""Memory of blocks of virtual orbitals in (T), and its time. Pure arithmetic."""
+"""Memory, traffic and time of (T) and of its derivatives, in blocks of virtual orbitals. Pure arithmetic."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from outcore.tensor.plan.bound import least_words
 from outcore.tensor.plan.statements import Touched
 
 if TYPE_CHECKING:
     from outcore.chem.cc.plan.sizes import Sizes
+    from outcore.tensor.layout.tiling import Tiling
     from outcore.tensor.plan.rates import Rates
+
+Values = np.ndarray[Any, np.dtype[Any]]
+Range = tuple[int, int]
 
 _DOUBLE = 8
 LARGEST_BLOCK = 32
+OF_FREE = 0.95
+"""Share of the memory for blocks: another run, which may have a little less, can go on with them."""
 
 
 def padded(occupied: int) -> int:
@@ -93,15 +103,247 @@ def triple_sums(occupied: int, virtual: int) -> int:
     return 2 * occupied * virtual + occupied * occupied + virtual * virtual + virtual + 1
 
 
-def seconds(occupied: Sequence[int], virtual: Sequence[int], rates: Rates) -> float:
-    """Predicted seconds of (T). occupied, virtual: orbitals of each spin, or of closed shells."""
-    o, v = max(occupied), max(virtual)
-    closed = 2.0 * o**3 * v**3 * (o + v) / rates.peak
-    return closed if len(occupied) == 1 else 4.0 * closed
+def largest_block(virtual: int, need: Callable[[int], int], free_bytes: float, processes: int) -> int:
+    """Most orbitals of a block for which the free memory has room: 1 at least, and no more than leave enough tasks
+    to all processes. need: bytes of blocks of some size."""
+    most = min(LARGEST_BLOCK, -(-virtual // max(1, round(2 * math.sqrt(processes)))))
+    while most > 1 and need(most) > free_bytes:
+        most -= 1
+    return most
+
+
+def ranges_of(virtual: Sequence[int], count: int) -> list[list[Range]]:
+    """Blocks of each spin: `count` of the spin with most virtual orbitals, and blocks of that size of the other."""
+    size = -(-max(virtual) // count)
+    counts = [-(-v // size) for v in virtual]
+    return [list(pairwise(v * n // c for n in range(c + 1))) for v, c in zip(virtual, counts, strict=True)]
+
+
+def widths(blocks: Sequence[Range], tiling: Tiling) -> Values:
+    """For each block, the number of orbitals in the tiles of an array that have orbitals of it: tiles are read
+    whole."""
+    cuts = np.array(tiling.cuts)
+    begins, ends = np.array(blocks).T
+    found: Values = cuts[np.searchsorted(cuts, ends)] - cuts[np.searchsorted(cuts, begins, side="right") - 1]
+    return found.astype(float)
+
+
+class BlockSums(NamedTuple):
+    """Sums over the tasks of one spin, each of two blocks a >= b with all c <= b.
+
+    singles: orbitals of the blocks that tasks read.
+    pairs: pairs of orbitals of the pairs of blocks that tasks read.
+    firsts, first_pairs: the same of a and b alone.
+    tasks: number of tasks.
+    """
+
+    singles: float
+    pairs: float
+    firsts: float
+    first_pairs: float
+    tasks: int
+
+    @classmethod
+    def of(cls, sizes: Values, is_empty: Values) -> BlockSums:
+        """is_empty: for each block, whether the task with a = b has nothing to do."""
+        there, total = ~is_empty, sizes.sum()
+        before = np.cumsum(sizes) - sizes  # all c < b
+        after = total - before - sizes  # all a > b
+        others = np.arange(len(sizes))[::-1]  # number of a > b
+        firsts = there * sizes + after + others * sizes
+        pairs = there * sizes**2 + after * sizes
+        tasks = there + others
+        thirds = tasks * before
+        of_thirds = before * firsts + others * sizes**2  # and the pair of b with itself, beside a > b
+        return cls(
+            float((firsts + thirds).sum()),
+            float((pairs + of_thirds).sum()),
+            float(firsts.sum()),
+            float(pairs.sum()),
+            int(tasks.sum()),
+        )
+
+
+class TripleOperands(NamedTuple):
+    """Arrays that (T) reads. same, boo, bvo, bvv: of each spin, or of closed shells. mixed: amplitudes of opposite
+    spins."""
+
+    same: tuple[Any, ...]
+    boo: tuple[Any, ...]
+    bvo: tuple[Any, ...]
+    bvv: tuple[Any, ...]
+    mixed: Any = None
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        mixed = () if self.mixed is None else (self.mixed,)
+        return (*self.same, *mixed, *self.boo, *self.bvo, *self.bvv)
 
 
 @dataclass(frozen=True, eq=False)
-class TriplesKernel:
+class TriplesEnergy:
+    """The energy of (T): each task has two blocks of virtual orbitals, and reads all third ones.
+
+    Attributes:
+        block: most orbitals of a block, if the caller has chosen.
+    """
+
+    sizes: Sizes
+    threads: int
+    processes: int
+    of: TripleOperands
+    block: int | None = None
+
+    results: tuple[Any, ...] = ()
+
+    def __str__(self) -> str:
+        return "(T)"
+
+    @property
+    def operands(self) -> tuple[Any, ...]:
+        return self.of.arrays
+
+    def need(self, block: int) -> int:
+        """Bytes of blocks of some size."""
+        sizes = self.sizes
+        return block_bytes(sizes.occupied, sizes.virtual, sizes.auxiliary, block, self.threads)
+
+    def work_space(self, tile: int) -> float:
+        """Blocks of one orbital: blocks are no tiles."""
+        return float(self.need(1))
+
+    def parts(self, memory_bytes: float) -> int:
+        """Number of blocks of the spin with most virtual orbitals."""
+        virtual = max(self.sizes.virtual)
+        size = largest_block(virtual, self.need, max(self.need(1), OF_FREE * memory_bytes), self.processes)
+        return -(-virtual // (size if self.block is None else min(size, self.block)))
+
+    def moved(self, done: Sequence[float]) -> dict[Any, Touched]:
+        return self.moved_by(ranges_of(self.sizes.virtual, len(done)), sum(done) / len(done))
+
+    def moved_by(self, blocks: Sequence[Sequence[Range]], share: float = 1.0) -> dict[Any, Touched]:
+        """Traffic of this share of the tasks with these blocks of each spin."""
+        found = dict.fromkeys(self.operands, 0.0)
+        for boo in self.of.boo:
+            found[boo] += float(boo.nbytes) * self.processes
+        for s in range(len(blocks)):
+            self._add_same(found, s, blocks)
+            if len(blocks) == 2:
+                self._add_mixed(found, s, blocks)
+        return {each: Touched(share * bytes_, 0.0) for each, bytes_ in found.items()}
+
+    def _sums(self, array: Any, axis: int, s: int, blocks: Sequence[Sequence[Range]]) -> BlockSums:
+        return BlockSums.of(widths(blocks[s], array.layout.tilings[axis]), self._empty(blocks[s]))
+
+    def _empty(self, blocks: Sequence[Range]) -> Values:
+        """Whether two orbitals of a block are one: then triples of open shells have none."""
+        begins, ends = np.array(blocks).T
+        return (ends - begins == 1) & (len(self.sizes.occupied) == 2)
+
+    def _has(self, s: int, *, mixed: bool) -> bool:
+        """Whether a spin has triples, with two of its orbitals (`mixed`) or with three."""
+        return has_tasks(self.sizes.occupied[s], self.sizes.virtual[s], 2 if mixed else 3) or self._is_closed
+
+    @property
+    def _is_closed(self) -> bool:
+        return len(self.sizes.occupied) == 1
+
+    def _add_same(self, found: dict[Any, float], s: int, blocks: Sequence[Sequence[Range]]) -> None:
+        if not self._has(s, mixed=False):
+            return
+        o, v, q = self.sizes.occupied[s], self.sizes.virtual[s], self.sizes.auxiliary
+        t, bvo, bvv = self.of.same[s], self.of.bvo[s], self.of.bvv[s]
+        found[bvo] += _item(bvo) * q * o * self._sums(bvo, 1, s, blocks).singles
+        found[bvv] += _item(bvv) * q * v * self._sums(bvv, 1, s, blocks).singles
+        of_t = self._sums(t, 0, s, blocks)
+        found[t] += _item(t) * o * o * (v * of_t.singles + of_t.pairs)
+
+    def _add_mixed(self, found: dict[Any, float], s: int, blocks: Sequence[Sequence[Range]]) -> None:
+        if not self._has(s, mixed=True):
+            return
+        r, q = 1 - s, self.sizes.auxiliary
+        (o, p), (v, w) = ((each[s], each[r]) for each in (self.sizes.occupied, self.sizes.virtual))
+        for spin, inside, outside in ((s, o, v), (r, p, w)):
+            for array, width in ((self.of.bvo[spin], inside), (self.of.bvv[spin], outside)):
+                if spin == s:
+                    count = self._sums(array, 1, s, blocks).firsts
+                else:
+                    tasks = self._sums(self.of.same[s], 0, s, blocks).tasks
+                    count = tasks * widths(blocks[r], array.layout.tilings[1]).sum()
+                found[array] += _item(array) * q * width * count
+        t, mixed = self.of.same[s], self.of.mixed
+        of_t = self._sums(t, 0, s, blocks)
+        found[t] += _item(t) * o * o * (v * of_t.firsts + of_t.first_pairs)
+        mine = self._sums(mixed, 2 * s, s, blocks)
+        thirds = widths(blocks[r], mixed.layout.tilings[2 * r]).sum()
+        found[mixed] += (
+            _item(mixed) * o * p * (w * mine.firsts + mine.tasks * v * thirds + mine.firsts * thirds)
+        )
+
+    def work(self, on_disk: Collection[Any], memory_bytes: float, rates: Rates) -> float:
+        return (self.operations() + self._of_integrals(self.parts(memory_bytes))) / rates.peak
+
+    def operations(self) -> float:
+        """Operations of products with amplitudes."""
+        return triple_operations(self.sizes)
+
+    def _of_integrals(self, count: int) -> float:
+        """Operations that make four-index integrals, for each task again."""
+        blocks = ranges_of(self.sizes.virtual, count)
+        q, total = self.sizes.auxiliary, 0.0
+        for s in range(len(blocks)):
+            o, v = self.sizes.occupied[s], self.sizes.virtual[s]
+            begins, ends = np.array(blocks[s]).T
+            sums = BlockSums.of((ends - begins).astype(float), self._empty(blocks[s]))
+            if self._has(s, mixed=False):
+                total += 2.0 * q * (sums.singles * o**3 + sums.pairs * (2 * v * o + o * o))
+            if len(blocks) == 2 and self._has(s, mixed=True):
+                p, w = self.sizes.occupied[1 - s], self.sizes.virtual[1 - s]
+                total += 2.0 * q * (sums.firsts * o * (o * o + p * p) + sums.tasks * w * p * o * o)
+                total += 2.0 * q * sums.first_pairs * (2 * v * o + o * o)
+                total += 2.0 * q * sums.firsts * w * (p * v + o * w + o * p)
+        return total
+
+    def least_bytes(self, on_disk: Collection[Any], memory_bytes: float) -> float:
+        """Of closed shells as `least_read`; of open shells each array once."""
+        moved = self.moved([1.0])
+        if not self._is_closed:
+            return sum(float(each.nbytes) for each in self.operands if each in on_disk and moved[each].read)
+        (o,), (v,), q = self.sizes.occupied, self.sizes.virtual, self.sizes.auxiliary
+        (t,), (bvo,), (bvv,) = self.of.same, self.of.bvo, self.of.bvv
+        counts = ((bvo, q * o), (bvv, q), (t, o * o))
+        of_vo, of_vv, of_t = (_item(each) * n if each in on_disk else 0.0 for each, n in counts)
+        # An element of B[Q,x,y], and of amplitudes of x and y, belongs to both: each has half of it.
+        return least_read(v, of_vo + v * (of_vv + of_t) / 2, memory_bytes)
+
+
+def has_tasks(occupied: int, virtual: int, least: int) -> bool:
+    """Whether a spin has so many different occupied and virtual orbitals."""
+    return occupied >= least and virtual >= least
+
+
+def _item(array: Any) -> float:
+    """Bytes of an element where it is stored."""
+    return float(np.dtype(array.store_dtype or float).itemsize)
+
+
+def triple_operations(sizes: Sizes) -> float:
+    """Operations of products with amplitudes in the energy of (T)."""
+    occupied, virtual = sizes.occupied, sizes.virtual
+    if len(occupied) == 1:
+        (o,), (v,) = occupied, virtual
+        return 2.0 * o**3 * v**3 * (o + v)
+    total = 0.0
+    for (o, p), (v, w) in ((occupied, virtual), (occupied[::-1], virtual[::-1])):
+        if has_tasks(o, v, 3):
+            total += 0.5 * o**3 * v**3 * (o + v)
+        if has_tasks(o, v, 2):
+            total += 2.0 * o * o * p * v * v * w * (o + v + p + w)
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class TripleDerivativesKernel:
     """Derivatives of (T): the kernel works once on each three blocks of virtual orbitals.
 
     Attributes:
@@ -116,6 +358,10 @@ class TriplesKernel:
 
     def __str__(self) -> str:
         return "derivatives of triples"
+
+    def work_space(self, tile: int) -> float:
+        """Blocks of one orbital: blocks are no tiles."""
+        return float(self._bytes(1))
 
     def parts(self, memory_bytes: float) -> int:
         """Number of blocks of virtual orbitals."""
@@ -140,15 +386,8 @@ class TriplesKernel:
         return of_integrals * self.operations() / rates.peak
 
     def operations(self) -> float:
-        occupied, virtual = self.sizes.occupied, self.sizes.virtual
-        if len(occupied) == 1:
-            (o,), (v,) = occupied, virtual
-            return 6.0 * o**3 * v**3 * (o + v)
-        total = 0.0
-        for (o, p), (v, w) in ((occupied, virtual), (occupied[::-1], virtual[::-1])):
-            total += 1.5 * o**3 * v**3 * (o + v)
-            total += 3.0 * o * o * p * v * v * w * (2.0 * (o + v) + 2.0 * (p + w))
-        return total
+        """Three times those of the energy: derivatives by both factors of each product."""
+        return 3.0 * triple_operations(self.sizes)
 
     def least_bytes(self, on_disk: Collection[Any], memory_bytes: float) -> float:
         once = {each: float(each.nbytes) for each in self.operands}

@@ -1,22 +1,20 @@
-"""Memory of the largest tiles and panels that coupled cluster works on at a time. Pure arithmetic."""
+"""Memory of panels of products in coupled cluster, and sizes of blocks. Pure arithmetic."""
 
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from outcore.chem.cc.plan import ladder_kernels
-from outcore.chem.cc.plan.triple_sizes import block_bytes, derivative_bytes
 from outcore.tensor.plan.schedule import FULL
 
 if TYPE_CHECKING:
     from outcore.chem.cc.plan.sizes import Sizes
+    from outcore.tensor.layout.layout import Layout
 
 _DOUBLE = 8
 PANELS = 0.75
 """Share of the work space for panels of products: the rest is for tiles that are converted and permuted."""
-
 
 _MOST_BLOCKS = 24  # blocks of virtual orbitals: the number of tiles of four indices is the fourth power
 
@@ -25,51 +23,25 @@ def min_block(sizes: Sizes) -> int:
     return -(-max(sizes.virtual) // _MOST_BLOCKS)
 
 
-def _of_its_rows(sizes: Sizes, block: int, threads: int) -> list[int]:
-    """Elements of the work on a ladder's results with occupied orbitals."""
-    o = max(sizes.occupied)
-    hole, one, pair = o**4, o**3 * block, (o * block) ** 2
-    if len(sizes.occupied) == 2:
-        # The last: panels of dressed integrals of open shells, which have a row of virtual orbitals.
-        row = sizes.auxiliary * block * (6 * max(sizes.virtual) + 3 * o)
-        return [4 * hole + 3 * one * threads, row]
-    return [hole + 3 * one * threads, hole + (one + 5 * pair) * threads, hole // 2 + 7 * pair * threads]
+def largest_tile(layout: Layout) -> int:
+    """Elements of the largest tile."""
+    return math.prod(max(each.sizes) for each in layout.tilings)
 
 
-def _of_occupied_panels(sizes: Sizes) -> int:
-    """Elements of the least work space in which `einsum` can multiply two arrays as B[Q,k,i]: tiles of occupied
-    orbitals are not cut, and of each operand one tile is multiplied while the next is fetched. Where most orbitals
-    are occupied, nothing else takes as much."""
-    square = max(sizes.occupied) ** 2
-    return math.ceil((4 * sizes.auxiliary * square + square * square) / (PANELS * FULL)) + 1
+def of_panels(operands: Sequence[int], out: int) -> int:
+    """Elements of the least work space in which `einsum` can multiply arrays with tiles of so many elements:
+    one tile of each operand is multiplied while the next is fetched."""
+    return math.ceil((2 * sum(operands) + out) / (PANELS * FULL)) + 1
 
 
-def work_bytes(sizes: Sizes, block: int, threads: int, *, derives_triples: bool = False) -> int:
-    """Bytes of the largest tiles and panels that are worked on at a time. derives_triples: also of derivatives of
-    (T)."""
-    o, q, n = max(sizes.occupied), sizes.auxiliary, sizes.functions
-    most = max(b - a for a, b in pairwise(sizes.cuts))
-    pair, square = (block * o) ** 2, o * o
-    rows = block * max(o, block)
-    hole = o * (o + 1) // 2
-    ladder = ladder_kernels.streamed(sizes, block, threads) // ladder_kernels.max_passes(sizes)
-    ladder += max(ladder_kernels.tiles(sizes, block, threads, is_stored=way) for way in (True, False))
-    at_once = (
-        5 * pair,  # rings
-        6 * pair * threads,  # tile by tile
-        ladder // _DOUBLE,
-        5 * rows * square * threads,  # its result
-        4 * square * square,
-        *_of_its_rows(sizes, block, threads),
-        q * block * (o + 4 * block) * threads,  # operands of rings
-        q * block * (7 * block + 4 * o),  # panels of products with three-index integrals
+def of_three_index(sizes: Sizes, block: int) -> int:
+    """Elements of the work space for products with three-index integrals in panels of a useful length."""
+    o, v, q = max(sizes.occupied), max(sizes.virtual), sizes.auxiliary
+    pair = (block * o) ** 2
+    return max(
+        q * block * (7 * block + 4 * o),
         3 * q * block * o + 3 * pair,  # Coulomb
-        q * (2 * square + 3 * block * max(o, block)),  # exchange
-        3 * q * (rows * threads + hole),  # fit
-        _of_occupied_panels(sizes),
-        q * q,  # metric
-        most * 4 * n * n * threads,  # transformation
+        q * (2 * o * o + 3 * block * max(o, block)),  # exchange
+        # Panels of dressed integrals of open shells have a row of virtual orbitals.
+        q * block * (6 * v + 3 * o) if len(sizes.occupied) == 2 else 0,
     )
-    of_triples = derivative_bytes if derives_triples else block_bytes
-    triples = of_triples(sizes.occupied, sizes.virtual, q, 1, threads)
-    return max(int(max(at_once)) * _DOUBLE, triples)
