@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import outcore
-from outcore import wait_all, wait_any
+from outcore import _core, wait_all, wait_any
 from outcore.base.errors import OutcoreError
+from outcore.extend import Backend, add_backend
 from outcore.parallel.requests import all_of, done, then
 
 COUNT = 5000
@@ -181,6 +182,152 @@ def test_a_put_of_a_tile_goes_into_lists(world, extended, where):
     wait_all([array.acc_tile_async(tile, value) for tile in own])
     array.sync()
     assert np.array_equal(array.get_tile((0, 1)), 2 * value)
+
+
+# ---- changes: each process changes its own parts, of every kind of file and array
+
+
+class Rows(Backend):
+    """A back-end that a user adds: each tile is a row of a disk array."""
+
+    planned_as = "disk"
+
+    def __init__(self, world, layout, dtype):
+        super().__init__(world, layout, dtype)
+        self._array = outcore.DiskArray(world, (len(layout.stored), layout.largest), dtype)
+
+    def _row(self, number):
+        return np.s_[number : number + 1, : int(self.layout.sizes[number])]
+
+    def get_async(self, number, out=None):
+        shape = self.layout.tile_shape(self.layout.stored[number])
+
+        def finish(row):
+            if out is None:
+                return row.reshape(shape)
+            out[...] = row.reshape(shape)
+            return out
+
+        return then(self._array.get_async(self._row(number)), finish)
+
+    def put_async(self, number, value):
+        return self._array.put_async(self._row(number), np.array(value).reshape(1, -1))
+
+    def acc_async(self, number, value, alpha=1):
+        return self._array.acc_async(self._row(number), np.array(value).reshape(1, -1), alpha)
+
+    def sync(self):
+        self._array.sync()
+
+    def close(self):
+        self._array.close()
+
+
+class Changes:
+    """Operations that change files and arrays: puts into row `rank` of each, accumulates into row `size + rank`."""
+
+    def __init__(self, world):
+        self.world, self.rank, self.size = world, world.rank, world.size
+        rows = 2 * world.size
+        self.plain = _core.File(f"plain.{world.rank}")
+        self.exclusive = outcore.ExclusiveFile("changes")
+        self.shared = outcore.SharedFile(world, "changed")
+        self.records = outcore.RecordFile(world, "changed records", rows)
+        self.in_memory = outcore.GlobalArray(world, (rows, COUNT))
+        self.on_disk = outcore.DiskArray(world, (rows, COUNT))
+        self.together = outcore.DiskArray(world, (world.size, COUNT))
+        self.sparse = outcore.BlockSparseArray(
+            world, [range(rows + 1), [0, COUNT]], [(n, 0) for n in range(rows)]
+        )
+        add_backend("rows", Rows)
+        axes = outcore.Tiling(rows, tile=1), outcore.Tiling(COUNT)
+        self.added = outcore.Array(world, axes, where="rows")
+
+    @property
+    def arrays(self):
+        return self.in_memory, self.on_disk, self.together, self.sparse, self.added
+
+    def begin(self):
+        put, acc, row = self.rank, self.size + self.rank, 8 * COUNT * self.rank
+        half, second = COUNT // 2, row + 8 * COUNT * self.size
+        parts = [(second, NUMBERS[:half]), (second + 8 * half, NUMBERS[half:])]
+        one, other = (np.s_[n : n + 1] for n in (put, acc))
+        return [
+            self.together.write_all_async(NUMBERS[None], one),
+            self.plain.write_async(NUMBERS, 0),
+            self.exclusive.write_async(NUMBERS),
+            self.shared.write_async(NUMBERS, row),
+            self.shared.writev_async(parts),
+            self.records.put_async(put, NUMBERS),
+            self.in_memory.put_async(one, NUMBERS),
+            self.in_memory.acc_async(other, NUMBERS, 2.0),
+            self.on_disk.put_async(one, NUMBERS),
+            self.on_disk.acc_async(other, NUMBERS, 2.0),
+            self.sparse.put_tile_async((put, 0), NUMBERS[None]),
+            self.sparse.acc_tile_async((acc, 0), NUMBERS[None], 2.0),
+            self.added.put_tile_async((put, 0), NUMBERS[None]),
+            self.added.acc_tile_async((acc, 0), NUMBERS[None], 2.0),
+        ]
+
+    def check(self):
+        for each in self.arrays:
+            each.sync()
+        self.world.barrier()
+        for file in (self.plain, self.exclusive):
+            found = np.zeros(COUNT)
+            file.read(found, 0)
+            assert np.array_equal(found, NUMBERS)
+        whole = np.zeros((2 * self.size, COUNT))
+        ranges = [(8 * COUNT * n, whole[n]) for n in range(len(whole))]
+        tiles = [self.added.get_tile_async((n, 0)) for n in range(len(whole))]
+        wait_all([self.shared.readv_async(ranges), *tiles])
+        assert np.array_equal(whole, np.broadcast_to(NUMBERS, whole.shape))
+        other = (self.rank + 1) % self.size
+        record = np.zeros(COUNT)
+        self.records.get_into(other, record)
+        assert np.array_equal(record, NUMBERS)
+        assert np.array_equal(self.together[other], NUMBERS)
+        expected = np.outer(np.repeat([1.0, 2.0], self.size), NUMBERS)
+        for found in (self.in_memory[:], self.on_disk[:], np.concatenate([each.wait() for each in tiles])):
+            assert np.array_equal(found, expected)
+        assert all(np.array_equal(self.sparse.get_tile((n, 0)), row[None]) for n, row in enumerate(expected))
+
+    def close(self):
+        self.world.barrier()
+        for each in (*self.arrays, self.shared, self.records):
+            each.close()
+        self.exclusive.delete()
+        self.plain.close()
+
+
+@pytest.fixture
+def changes(world):
+    changes = Changes(world)
+    yield changes
+    changes.close()
+
+
+def one_after_another(requests):
+    left = list(requests)
+    while left:
+        left.pop(wait_any(left)).wait()
+
+
+def until_tests_say_so(requests):
+    for each in requests:
+        while not each.test():
+            time.sleep(0.001)
+
+
+@pytest.mark.parametrize("end", [wait_all, one_after_another, until_tests_say_so])
+def test_changes_of_every_kind_go_into_lists(changes, mixture, end):
+    requests = changes.begin()
+    reads = mixture.begin()
+    assert all(isinstance(each, outcore.Request) for each in requests)
+    end([*requests, all_of(reads)])
+    assert all(each.done for each in requests)
+    mixture.check([each.wait() for each in reads])
+    changes.check()
 
 
 def test_wait_any_of_nothing_is_refused():
