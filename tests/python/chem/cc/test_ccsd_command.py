@@ -35,14 +35,27 @@ def run(path: Path, *arguments: Any) -> int:
     return cli.run(command_line(path, *arguments))
 
 
-def run_alone(path: Path, *arguments: Any) -> None:
+AT_FIXED_RATES = """
+import sys
+from dataclasses import replace
+from outcore.chem.cc import planning
+from outcore.cli import main
+from outcore.tensor.plan.rates import ASSUMED
+planning.measured = lambda world, threads: replace(ASSUMED, threads=threads, processes=world.size)
+sys.exit(main.run(sys.argv[1:]))
+"""
+
+
+def run_alone(path: Path, *arguments: Any) -> str:
+    """A run in a process of its own, on a machine of known rates; its output."""
     ended = subprocess.run(
-        [sys.executable, "-m", "outcore", *command_line(path, *arguments)],
+        [sys.executable, "-c", AT_FIXED_RATES, *command_line(path, *arguments)],
         capture_output=True,
         text=True,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
+    return ended.stdout
 
 
 def test_an_scf_that_has_not_converged_is_refused_but_by_force(water: Path, capsys: Any) -> None:
@@ -181,21 +194,28 @@ def test_an_estimate_says_the_least_memory_and_that_natural_orbitals_are_unknown
     assert 50 < megabytes < 1000
 
 
-def test_a_run_does_what_the_estimate_says(water: Path, tmp_path: Path) -> None:
-    asked = ("--storage", "disk", "--ladder", "disk", "--json")
+@pytest.mark.parametrize("ion", [(), ("--charge", "1", "--spin", "1")], ids=["closed", "open"])
+@pytest.mark.parametrize("ladder", ["disk", "rebuild"])
+def test_estimate_run_and_report_say_the_same(
+    water: Path, tmp_path: Path, ion: tuple[str, ...], ladder: str
+) -> None:
+    asked = ("--storage", "disk", "--ladder", ladder, "--triples", *ion, "--json")
     # Each in a process of its own: what other tests have left in this one counts as its memory.
-    run_alone(water, *asked, tmp_path / "estimate.json", "--estimate")
-    run_alone(water, *asked, tmp_path / "run.json")
-    estimate, plan = (
-        json.loads((tmp_path / f"{name}.json").read_text())[key]
-        for name, key in (("estimate", "estimate"), ("run", "plan"))
-    )
-    assert set(estimate) == set(plan)
-    bytes_and_places = {name for name in estimate if "seconds" not in name} - {"ladder_ways", "ladder_why"}
-    assert {"work_bytes", "arrays", "moved_bytes_of_an_iteration"} < bytes_and_places
-    assert {name: estimate[name] for name in bytes_and_places} == {
-        name: plan[name] for name in bytes_and_places
-    }
+    estimated = run_alone(water, *asked, tmp_path / "estimate.json", "--estimate")
+    reported = run_alone(water, *asked, tmp_path / "run.json")
+    estimate = json.loads((tmp_path / "estimate.json").read_text())["estimate"]
+    found = json.loads((tmp_path / "run.json").read_text())
+    assert found["plan"] == estimate
+    for what, planned in (
+        ("moved_by_products_of_an_iteration", "moved_bytes_of_its_products"),
+        ("moved_by_triples", "moved_bytes_of_triples"),
+    ):
+        assert found[what]["planned"] == pytest.approx(estimate[planned])
+        assert found[what]["counted"] == pytest.approx(estimate[planned])
+    seconds, megabytes = estimate["seconds_of_triples"], estimate["moved_bytes_of_triples"] / 1e6
+    assert seconds > 0 and f"(T): {seconds:.3g} s, {megabytes:.0f} MB from disk" in estimated
+    assert f"(predicted {seconds:.2g} s" in reported and f"predicted were {megabytes:.0f} MB" in reported
+    assert f"(predicted {estimate['seconds_of_an_iteration']:.2g} s" in reported
 
 
 def test_triples_of_nothing_are_nothing(water: Path, capsys: Any) -> None:
