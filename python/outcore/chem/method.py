@@ -1,22 +1,34 @@
-"""The base class of method objects: processes, memory, threads, settings as attributes, output, closing."""
+"""The base class of method objects: processes, memory, threads, settings as attributes, checkpoint, output,
+closing."""
 
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Collection
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypedDict
 
 from outcore.base import keywords
 from outcore.base.errors import OutcoreError
 from outcore.chem.logs import Logged
-from outcore.job import launch
+from outcore.job import launch, preflight
 from outcore.job.processes import free_memory_of_each, make_world
 from outcore.job.resources import Allowance, parse_bytes
 from outcore.job.world import World
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
+
+
+Directory = str | os.PathLike[str] | None
+
+
+class Among(TypedDict, total=False):
+    """Arguments of all methods that some constructors take among their settings. checkpoint: see `Method`."""
+
+    checkpoint: Directory
 
 
 class Means(NamedTuple):
@@ -47,6 +59,9 @@ class Method(Logged):
     The fields of `settings`, a frozen dataclass, are attributes: `ci.max_cycle = 100` is `ci.set(max_cycle=100)`.
     From `_opened` on a public name that the class does not have is an AttributeError, not a new attribute.
 
+    `checkpoint` is the directory in which finished work is kept, and looked for first; None: nothing is kept. It is
+    an argument of every constructor, and can be set until something has been kept.
+
     The thread of the caller calls `on_iteration` after each iteration. Any thread may call `on_progress(part,
     fraction)` during a part of the work. `on_warning(line)` gets each reason to doubt a result; without it,
     Python's warnings get it.
@@ -57,6 +72,7 @@ class Method(Logged):
     beside: ClassVar[Collection[str]] = ()  # names that `set` accepts, but no fields of `settings`
 
     settings: Any
+    _directory: Path | None = None
     world: World
     threads: int
     memory_bytes: int | None
@@ -72,6 +88,7 @@ class Method(Logged):
         scratch: str | None,
         threads: int | None,
         comm: Intracomm | World | None,
+        checkpoint: Directory = None,
         told_by: Any = None,
     ) -> None:
         """Sets up everything that all constructors have in common. told_by: the PySCF object that gives this object
@@ -82,6 +99,16 @@ class Method(Logged):
         self.on_iteration = self.on_progress = self.on_warning = None
         self._owns_world = not isinstance(comm, World)
         self.world, self.memory_bytes, self.threads = Means.of(memory, scratch, threads, comm)
+        self._directory = directory_of(self.world, self.title, checkpoint)
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """The directory in which finished work is kept; None: nothing is kept."""
+        return self._directory
+
+    def _keep_in(self, directory: Path | None) -> None:
+        """Another checkpoint than that of the constructor. Collective."""
+        self._directory = directory
 
     def _opened(self) -> None:
         self._is_open = True
@@ -106,7 +133,7 @@ class Method(Logged):
     # ---- settings as attributes ----
 
     def _settable(self) -> list[str]:
-        return [*(each.name for each in fields(vars(self)["settings"])), *self.beside]
+        return [*(each.name for each in fields(vars(self)["settings"])), *self.beside, "checkpoint"]
 
     if not TYPE_CHECKING:
 
@@ -142,7 +169,11 @@ class Method(Logged):
                 raise self._refused(
                     f"integrals are made already; make a new object for another {', '.join(fixed)}"
                 )
-            self._take_settings(settings)
+            others = {name: value for name, value in settings.items() if name != "checkpoint"}
+            if others:
+                self._take_settings(others)
+        if "checkpoint" in settings:
+            self._keep_in(directory_of(self.world, self.title, settings["checkpoint"]))
         return self
 
     @property
@@ -178,6 +209,22 @@ class Method(Logged):
             self.close()
         elif self._owns_world:  # the other processes may be elsewhere; kept files can be reopened at once
             self.world.__exit__(kind, error, traceback)
+
+
+def directory_of(world: World, title: str, checkpoint: Directory) -> Path | None:
+    """The directory of a checkpoint, as a caller gives it. Collective.
+
+    Raises OutcoreError: EINVAL (no path), or what is wrong with the directory, which is made later: see
+    `preflight.check_directory`."""
+    if checkpoint is None:
+        return None
+    if not isinstance(checkpoint, str | os.PathLike) or not os.fspath(checkpoint):
+        raise OutcoreError(errno.EINVAL, title, detail=f"checkpoint={checkpoint!r} names no directory")
+    path = Path(checkpoint)
+    with world.together("write checkpoint", str(path)):
+        if world.rank == 0:
+            preflight.check_directory(path, "write checkpoint")
+    return path
 
 
 def _declared(kind: type) -> Collection[str]:

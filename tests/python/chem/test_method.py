@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pyscf
@@ -13,9 +14,26 @@ import pytest
 import outcore
 from outcore import OutcoreError
 from outcore.chem.cc import CCSD
-from outcore.chem.ci import FCI
+from outcore.chem.ci import FCI, FCISolver
 from outcore.chem.mp2 import MP2
 from outcore.chem.mrci import MRCI
+from outcore.chem.nevpt2 import NEVPT2, QDNEVPT2
+
+
+def of_states(method, roots):
+    """A method that takes the world, the scratch directory and the threads of a solver that has found its
+    states."""
+
+    def make(mf, comm=None, threads=1, **given):
+        mc = pyscf.mcscf.CASCI(mf, 3, 2)
+        mc.verbose = 0
+        mc.fcisolver = FCISolver(mf.mol, comm=comm, threads=threads, memory="1GB")
+        mc.fcisolver.nroots = roots
+        mc.kernel()
+        return method(mc, **given)
+
+    return make
+
 
 METHODS = {
     "ccsd": lambda mf, **given: CCSD(mf, integrals="conventional", **given),
@@ -23,7 +41,10 @@ METHODS = {
     "fci": FCI,
     "mrci": lambda mf, **given: MRCI.from_mean_field(mf, active=2, **given),
 }
+OF_STATES = {"nevpt2": of_states(NEVPT2, 1), "qdnevpt2": of_states(QDNEVPT2, 2)}
+EVERY = METHODS | OF_STATES
 each_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+every_method = pytest.mark.parametrize("method", EVERY.values(), ids=EVERY)
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +61,12 @@ def mf():
         ("mp2", "scs", (1.0, 0.0)),
         ("fci", "residual", 1e-5),
         ("mrci", "vectors", 4),
+        ("nevpt2", "screening", 1e-9),
+        ("qdnevpt2", "screening", 1e-9),
     ],
 )
 def test_settings_are_attributes(mf, method, name, value):
-    with METHODS[method](mf) as made:
+    with EVERY[method](mf) as made:
         setattr(made, name, value)
         assert getattr(made, name) == value
         assert getattr(made.settings, name, value) == value
@@ -57,10 +80,12 @@ def test_settings_are_attributes(mf, method, name, value):
         ("mp2", "screning", "screening"),
         ("fci", "presision", "precision"),
         ("mrci", "resdual", "residual"),
+        ("nevpt2", "screning", "screening"),
+        ("qdnevpt2", "chekpoint", "checkpoint"),
     ],
 )
 def test_a_name_that_is_not_there_gets_the_one_that_was_meant(mf, method, wrong, meant):
-    with METHODS[method](mf) as made:
+    with EVERY[method](mf) as made:
         with pytest.raises(AttributeError, match=f"did you mean '{meant}'"):
             setattr(made, wrong, 1)
         with pytest.raises(OutcoreError, match=f"no setting is '{wrong}': did you mean '{meant}'"):
@@ -82,10 +107,18 @@ def test_a_value_out_of_range_is_refused_and_changes_nothing(mf, method, name, v
 
 @pytest.mark.parametrize(
     "method, name, value",
-    [("ccsd", "frozen", 1), ("mp2", "screening", 1e-9), ("mrci", "references", "all")],
+    [
+        ("ccsd", "frozen", 1),
+        ("ccsd", "checkpoint", "kept"),
+        ("mp2", "screening", 1e-9),
+        ("mp2", "checkpoint", "kept"),
+        ("mrci", "references", "all"),
+        ("nevpt2", "checkpoint", "kept"),
+        ("qdnevpt2", "checkpoint", "kept"),
+    ],
 )
 def test_what_was_made_already_cannot_be_changed(mf, method, name, value):
-    with METHODS[method](mf) as made:
+    with EVERY[method](mf) as made:
         made.kernel()
         with pytest.raises(OutcoreError, match=f"made already; make a new object for another {name}"):
             setattr(made, name, value)
@@ -113,29 +146,80 @@ def test_a_world_of_the_caller_stays_open_and_its_own_is_closed(mf, method):
     assert made.world.closed
 
 
+@pytest.mark.parametrize("method", OF_STATES.values(), ids=OF_STATES)
+def test_a_method_of_states_has_the_world_of_their_solver(mf, method):
+    with outcore.World("self", memory="4GB") as world:
+        with method(mf, comm=world, memory="3GB") as made:
+            assert made.means() == (world, 3_000_000_000, 1)
+        assert not world.closed
+
+
+@every_method
+def test_a_checkpoint_is_a_directory_of_the_head(mf, method, tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    with method(mf, checkpoint=str(first)) as made:
+        assert made.checkpoint == first
+        made.checkpoint = second
+        assert made.checkpoint == second
+        made.kernel()
+    assert not first.exists() or not any(first.iterdir())
+    assert any(second.iterdir())
+
+
+@every_method
+def test_a_checkpoint_that_is_no_directory_is_refused_at_once(mf, method, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("kept")
+    for wrong, words in (
+        (3, "checkpoint=3 names no directory"),
+        (file, f"write checkpoint {file}"),
+        (tmp_path / "none" / "kept", "No such file or directory"),
+    ):
+        with pytest.raises(OutcoreError, match=words):
+            method(mf, checkpoint=wrong)
+        with method(mf) as made:
+            with pytest.raises(OutcoreError, match=words):
+                made.checkpoint = wrong
+            assert made.checkpoint is None
+    assert file.read_text() == "kept"
+
+
+def test_a_solver_of_pyscf_has_the_checkpoint_of_a_method(mf, tmp_path):
+    """FCISolver is an object of PySCF, and no Method."""
+    assert FCISolver(mf.mol, comm=None, checkpoint=str(tmp_path / "kept")).checkpoint == Path(
+        tmp_path / "kept"
+    )
+    with pytest.raises(OutcoreError, match="names no directory"):
+        FCISolver(mf.mol, comm=None, checkpoint=3)
+
+
+def first(energies):
+    return float(np.ravel(energies)[0])
+
+
 @pytest.fixture(scope="module")
 def kept(mf, tmp_path_factory):
     """Checkpoint directories of all methods, and their energies."""
     top, energies = tmp_path_factory.mktemp("kept"), {}
-    for name, method in METHODS.items():
+    for name, method in EVERY.items():
         with method(mf, checkpoint=top / name) as made:
             made.kernel()
-            energies[name] = float(made.e_tot)
+            energies[name] = first(made.e_tot)
     return top, energies
 
 
-@pytest.mark.parametrize("first, second", list(itertools.permutations(METHODS, 2)))
-def test_what_one_method_has_kept_is_not_taken_for_that_of_another(mf, kept, tmp_path, first, second):
+@pytest.mark.parametrize("one, other", list(itertools.permutations(EVERY, 2)))
+def test_what_one_method_has_kept_is_not_taken_for_that_of_another(mf, kept, tmp_path, one, other):
     """Each method finds no checkpoint of its own, or refuses the other one by name; its energy is right."""
     directories, energies = kept
-    copy = shutil.copytree(directories / first, tmp_path / "copy")
-    with METHODS[second](mf, checkpoint=copy) as made:
+    copy = shutil.copytree(directories / one, tmp_path / "copy")
+    with EVERY[other](mf, checkpoint=copy) as made:
         try:
             made.kernel()
         except OutcoreError as error:
             assert str(copy) in str(error)
         else:
-            assert made.e_tot == pytest.approx(energies[second], abs=1e-6)
+            assert first(made.e_tot) == pytest.approx(energies[other], abs=1e-6)
 
 
 @each_method

@@ -338,7 +338,7 @@ class _Run(MoleculeRun):
         """Shows the iterations of a CASCI, and of a CI that takes so long that a kill would lose much."""
         from outcore.chem.ci.view import Iterations
 
-        is_long = ci.settings.checkpoint is not None and ci.forecast().total_seconds > clock.INTERVAL_S
+        is_long = ci.checkpoint is not None and ci.forecast().total_seconds > clock.INTERVAL_S
         if self.options.casci or is_long:
             ci.on_iteration = Iterations(self.say, ci.hamiltonian.core_energy)
 

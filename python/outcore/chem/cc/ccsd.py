@@ -101,7 +101,10 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
 
     title = "coupled cluster"
     beside = ("frozen", "frozen_virtual")
-    fixed = tuple(name for name in (*(each.name for each in fields(Settings)), *beside) if name not in LATE)
+    fixed = (
+        *(n for n in (*(each.name for each in fields(Settings)), *beside) if n not in LATE),
+        "checkpoint",
+    )
 
     @keywords.checked(Settings)
     def __init__(
@@ -125,7 +128,8 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
     ) -> None:
         self._mf = mf
         chosen = self._resolved(Settings(**settings))
-        self._open(chosen, memory=memory, scratch=scratch, threads=threads, comm=comm, told_by=mf)
+        means: Any = {"memory": memory, "scratch": scratch, "threads": threads, "comm": comm}
+        self._open(chosen, **means, checkpoint=checkpoint, told_by=mf)
         self._auxbasis, self._storage = auxbasis, storage
         self._screening = SCREENING if screening is None else screening
         self._given = {"auxbasis": auxbasis is not None, "screening": screening is not None}
@@ -147,9 +151,7 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
         self.e_corr = self.e_t = 0.0
         self.moved_by_triples: Moved | None = None
         self._start = None if from_amplitudes is None else Path(from_amplitudes)
-        self._checkpoint = (
-            None if checkpoint is None else Checkpoint(self.world, Path(checkpoint), self._problem)
-        )
+        self._keep_in(self._directory)
         self.found = 0  # the iteration whose amplitudes the checkpoint had; 0: none
         self._room: Room | None = None
         self._source = source
@@ -283,8 +285,13 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
 
     # ---- what later steps ask for ----
 
+    def _keep_in(self, directory: Path | None) -> None:
+        super()._keep_in(directory)
+        self._checkpoint = None if directory is None else Checkpoint(self.world, directory, self._problem)
+
     @property
-    def checkpoint(self) -> Checkpoint | None:
+    def kept(self) -> Checkpoint | None:
+        """The contents of the checkpoint."""
         return self._checkpoint
 
     @property

@@ -119,9 +119,9 @@ class RelaxedResponse:
             unrelaxed.append(
                 Unrelaxed(given.coefficients, given.energies, given.occupied, correlated, density, w)
             )
-        if of.checkpoint is None:
+        if of.kept is None:
             return with_response(self.world, of.scf_object, unrelaxed)
-        kept = of.checkpoint.response(of.multipliers.mark)
+        kept = of.kept.response(of.multipliers.mark)
         found = with_response(self.world, of.scf_object, unrelaxed, kept)
         self._mark = str(self.world.broadcast(kept.stamp))
         return found

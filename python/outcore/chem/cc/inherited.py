@@ -98,8 +98,8 @@ class Inherited:
         new = sum(e.bytes for name, e in plan.arrays.items() if not e.in_memory and name not in there)
         with of.world.together("look at the scratch disk"):
             needs = [(Path(scratch), bytes_here(of.world, scratch, new))]
-        if of.checkpoint is not None and kept_bytes:
-            needs.append((of.checkpoint.directory, of.checkpoint.room_for_states(kept_bytes, side)))
+        if of.kept is not None and kept_bytes:
+            needs.append((of.kept.directory, of.kept.room_for_states(kept_bytes, side)))
         check_room(of.world, "coupled cluster", needs, largest_file=of.largest_file(plan))
 
     def room(self, plan: Plan) -> Room:

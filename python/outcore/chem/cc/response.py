@@ -71,8 +71,8 @@ class Multipliers:
         self.singles = self.equations.put_first()
         self._kept: KeptMultipliers | None = None
         self._last = 0
-        if of.checkpoint is not None:
-            self._take_kept(of.checkpoint)
+        if of.kept is not None:
+            self._take_kept(of.kept)
         self._updates = Updates(room, of.spins, self.equations, of.settings.diis_space)
         self.densities: ClosedDensities | OpenDensities | None = None
 

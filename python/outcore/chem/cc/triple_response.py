@@ -53,8 +53,8 @@ def derive(of: CCSD) -> tuple[Inherited, Derivatives | OpenDerivatives]:
         arrays |= {f"Boo{name}": each.boo, f"Bvo{name}": each.bvo, f"Bvv{name}": each.bvv}
     doubles = [arrays[name] for name in amplitudes(of.equations)]
     steps = None
-    if of.checkpoint is not None:
-        steps = of.checkpoint.derivatives(room, doubles, of.spins, of.state)
+    if of.kept is not None:
+        steps = of.kept.derivatives(room, doubles, of.spins, of.state)
     made = _made(of, room, integrals, doubles, steps)
     try:
         of.e_t = made.run(of.progress("derivatives of triples"))

@@ -45,7 +45,7 @@ from outcore.chem.ci.target import Target
 from outcore.chem.ci.tiles import VectorTiling
 from outcore.chem.formats import densities as densities_files
 from outcore.chem.logs import INFO, NOTE
-from outcore.chem.method import Method
+from outcore.chem.method import Among, Method
 from outcore.chem.ri.given import is_of_functions
 from outcore.job.processes import JOB
 from outcore.job.world import World
@@ -81,7 +81,8 @@ class FCI(Method):
         folded: False: vectors are never folded, and have 2S unpaired electrons.
         memory, scratch, threads, comm: as for DensityFitting.
         integrals: False: no integrals are computed; the object serves `forecast` alone.
-        settings: see `outcore.chem.ci.settings.Settings`.
+        settings: see `outcore.chem.ci.settings.Settings`; and `checkpoint`, a directory in which states are
+            kept, and looked for first.
 
     After `kernel`: `e_tot` (Hartree; an array for several roots), `converged`. Roots are numbered from 0. Results
     refer to the active orbitals, in the order of their energies, or of the file. `notes`: lines that say how
@@ -94,7 +95,7 @@ class FCI(Method):
     settings: Settings
     orbitals: ActiveSpace | None
 
-    @keywords.checked(Settings)
+    @keywords.checked(Settings, Among)
     def __init__(
         self,
         mf: Any,
@@ -134,7 +135,7 @@ class FCI(Method):
         self._opened()
 
     @classmethod
-    @keywords.checked(Settings)
+    @keywords.checked(Settings, Among)
     def from_fcidump(
         cls,
         path: str | os.PathLike[str],
@@ -165,7 +166,7 @@ class FCI(Method):
         return self
 
     @classmethod
-    @keywords.checked(Settings)
+    @keywords.checked(Settings, Among)
     def from_hamiltonian(
         cls,
         hamiltonian: Hamiltonian,
@@ -199,8 +200,9 @@ class FCI(Method):
         settings: dict[str, Any],
         mf: Any = None,
     ) -> None:
-        chosen = Settings(**settings)
-        self._open(chosen, memory=memory, scratch=scratch, threads=threads, comm=comm, told_by=mf)
+        checkpoint = settings.pop("checkpoint", None)
+        means: Any = {"memory": memory, "scratch": scratch, "threads": threads, "comm": comm}
+        self._open(Settings(**settings), **means, checkpoint=checkpoint, told_by=mf)
         self.orbitals = None
         self.notes: tuple[str, ...] = ()
         self._solved: Solved | None = None
@@ -261,7 +263,7 @@ class FCI(Method):
             roots=self.target.roots,
             options=self._options(),
             memory_bytes=self.memory_bytes,
-            kept=self.settings.checkpoint is not None,
+            kept=self.checkpoint is not None,
         )
 
     def largest_file(self) -> int:
@@ -272,7 +274,7 @@ class FCI(Method):
             self._options(),
             roots=self.target.roots,
             memory_bytes=self.memory_bytes,
-            kept=self.settings.checkpoint is not None,
+            kept=self.checkpoint is not None,
         )
         return chosen.largest_file
 
@@ -284,7 +286,7 @@ class FCI(Method):
             self._options(),
             roots=self.target.roots,
             processes=self.world.size,
-            states_on_disk=self.settings.checkpoint is not None,
+            states_on_disk=self.checkpoint is not None,
         )
         guess = _GUESS_MATRICES * 8 * min(self.settings.guess_size, self.space.determinants) ** 2
         n, unrestricted = self.hamiltonian.orbitals, self.hamiltonian.unrestricted
@@ -310,6 +312,8 @@ class FCI(Method):
         start: states of the same space from which the search begins, as many as roots: `solved.roots` of this or
             another object."""
         settings, wanted = self.settings, self.target
+        if settings.any_integrals and self.checkpoint is None:
+            raise self._refused("any_integrals has no effect without a checkpoint")
         if start is None:
             self._drop()
         found = solver.solve(
@@ -323,7 +327,7 @@ class FCI(Method):
             guess_size=settings.guess_size,
             spin_shift=0.0 if wanted.spin is None else settings.spin_shift,
             ordered=settings.ordered,
-            checkpoint=settings.checkpoint,
+            checkpoint=self.checkpoint,
             any_integrals=settings.any_integrals,
             on_iteration=self._told,
             start=start,

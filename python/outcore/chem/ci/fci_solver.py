@@ -29,7 +29,7 @@ from outcore.chem.ci.passes import Place, dots
 from outcore.chem.ci.rotation import rotated
 from outcore.chem.ci.settings import Settings
 from outcore.chem.ci.sigma import Sigma
-from outcore.chem.method import Means
+from outcore.chem.method import Among, Means, directory_of
 from outcore.chem.symmetry import ABELIAN, IRREPS
 from outcore.job.processes import JOB
 from outcore.keep import clock
@@ -120,6 +120,9 @@ class CIVector:
 class FCISolver(lib.StreamObject):  # type: ignore[misc]
     """For `mc.fcisolver` of PySCF's CASCI, CASSCF and UCASCI, with one or several states.
 
+    PySCF reads and sets attributes of a solver, and copies it, as it does with its own objects: so this is one of
+    those, and no `Method`; it has the arguments of one.
+
     Args:
         mol: for the names of irreps, `verbose` and `stdout`.
         memory, scratch, threads, comm: as for FCI. On several processes each makes the same calls, and the
@@ -141,11 +144,11 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
 
     _keys = {  # noqa: RUF012  (PySCF's convention)
         *("mol", "conv_tol", "max_cycle", "nroots", "wfnsym", "orbsym", "spin", "converged", "settings"),
-        *("memory_bytes", "threads", "world", "eci", "norb", "nelec", "ci"),
+        *("memory_bytes", "threads", "world", "checkpoint", "eci", "norb", "nelec", "ci"),
         *("on_solve", "on_solved", "keeps_all"),
     }
 
-    @keywords.checked(Settings)
+    @keywords.checked(Settings, Among)
     def __init__(
         self,
         mol: Any = None,
@@ -167,8 +170,10 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         self.mol = mol
         self.verbose = lib.logger.NOTE if mol is None else mol.verbose
         self.stdout = lib.StreamObject.stdout if mol is None else mol.stdout
+        checkpoint = settings.pop("checkpoint", None)
         self.settings = Settings(**settings)
         self.world, self.memory_bytes, self.threads = Means.of(memory, scratch, threads, comm)
+        self.checkpoint = directory_of(self.world, "FCISolver", checkpoint)
         self.conv_tol, self.max_cycle, self.nroots = 1e-10, self.settings.max_cycle, 1
         self.wfnsym: Any = None
         self.orbsym: Any = None
@@ -182,8 +187,8 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         self.nelec: tuple[int, int] | None = None
         self._open: list[tuple[FCI, list[weakref.ref[CIVector]]]] = []
         self._kept: KeptSolves | None = None
-        if self.settings.checkpoint is not None:
-            self._kept = KeptSolves(self.world, self.settings.checkpoint, mol)
+        if self.checkpoint is not None:
+            self._kept = KeptSolves(self.world, self.checkpoint, mol)
         self._averaged = 0.0  # largest change of averaged integrals that was reported (Hartree)
 
     # ---- states ----
@@ -288,11 +293,10 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         )
         ci.log_as(self)
         ci.verbose -= 1  # a CASSCF solves many times
-        ci.settings = replace(
-            self.settings, residual=min(residual, 0.5), max_cycle=max_cycle, checkpoint=None
-        )
+        ci.settings = replace(self.settings, residual=min(residual, 0.5), max_cycle=max_cycle)
         if self._kept is not None and (self.keeps_all or ci.forecast().total_seconds > clock.INTERVAL_S):
-            ci.settings = replace(ci.settings, checkpoint=self._kept.next(), any_integrals=True)
+            ci.settings = replace(ci.settings, any_integrals=True)
+            ci.set(checkpoint=self._kept.next())
         if self.on_solve is not None:
             self.on_solve(ci)
         ci.kernel(self._start(ci, ci0))
@@ -342,7 +346,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
                 ci.close()
         self._open = [each for is_alive, each in zip(alive, self._open, strict=True) if is_alive]
         if self._kept is not None and self._open:
-            self._kept.keep([ci.settings.checkpoint for ci, _ in self._open if ci.settings.checkpoint])
+            self._kept.keep([ci.checkpoint for ci, _ in self._open if ci.checkpoint])
 
     def _electrons(self, nelec: Any) -> tuple[int, int]:
         if isinstance(nelec, int | np.integer):

@@ -231,10 +231,9 @@ class Options(MoleculeOptions):
             "spin_shift": self.spin_shift,
             "ordered": self.ordered,
             "error_bound": self.error_bound,
-            "checkpoint": self.checkpoint,
         }
         Settings(**found)
-        return found
+        return found | {"checkpoint": self.checkpoint}
 
     def reads(self) -> dict[str, Any]:
         return super().reads() | {"the integrals": self.fcidump}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 from dataclasses import dataclass
-from pathlib import Path
 
 from outcore.base.errors import OutcoreError
 from outcore.chem.ci import guess
@@ -29,9 +28,8 @@ class Settings:
     ordered: sums are always made in one order, so that runs repeat bit by bit.
     error_bound: Hartree; replaces `residual`: roots are converged when the errors of their energies are within it,
         and vectors on disk are packed to this accuracy, see rounding.py. 0: they are not rounded.
-    checkpoint: directory in which states are kept, and looked for first.
-    any_integrals: states that are found there may belong to other integrals, as those of orbitals before an
-        optimisation step: the search begins with them. False: they are refused.
+    any_integrals: states that are found in the checkpoint may belong to other integrals, as those of orbitals
+        before an optimisation step: the search begins with them. False: they are refused.
     """
 
     residual: float = 1e-6
@@ -42,12 +40,9 @@ class Settings:
     spin_shift: float = 0.05
     ordered: bool = False
     error_bound: float = 0.0
-    checkpoint: Path | None = None
     any_integrals: bool = False
 
     def __post_init__(self) -> None:
-        if self.checkpoint is not None:
-            object.__setattr__(self, "checkpoint", Path(self.checkpoint))
         wrong = (
             (not 0 < self.residual < 1, f"a residual of {self.residual:g}; it is between 0 and 1"),
             (self.max_cycle < 1, f"{self.max_cycle} iterations"),
@@ -62,10 +57,6 @@ class Settings:
             (
                 not 1 <= self.guess_size <= MAX_GUESS,
                 f"a small space of {self.guess_size} determinants; it may have 1 to {MAX_GUESS}",
-            ),
-            (
-                self.any_integrals and self.checkpoint is None,
-                "any_integrals has no effect without a checkpoint",
             ),
             (not 0 <= self.spin_shift < 100, f"a spin shift of {self.spin_shift:g} Hartree; it is 0 to 100"),
             (

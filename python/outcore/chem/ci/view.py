@@ -101,7 +101,7 @@ def found_lines(ci: FCI) -> Iterator[str]:
     """Lines about data of another run that a solved CI has used."""
     solved, commits = ci.solved, ci.solved.commits
     if solved.kept_iteration:
-        yield f"began with states of iteration {solved.kept_iteration} of another run, of {ci.settings.checkpoint}"
+        yield f"began with states of iteration {solved.kept_iteration} of another run, of {ci.checkpoint}"
     if commits.found:
         yield f"products of another run that this one continued: {commits.found}"
     if commits.anew:

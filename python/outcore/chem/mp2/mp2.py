@@ -89,7 +89,7 @@ class MP2(Method):
     """
 
     title = "RI-MP2"
-    fixed = ("screening",)
+    fixed = ("screening", "checkpoint")
     settings: Settings
 
     @keywords.checked()
@@ -123,17 +123,18 @@ class MP2(Method):
             "noncanonical": noncanonical,
             "force": force,
         }
-        self._storage = "disk" if checkpoint else check_storage(storage)
+        self._asked_storage = check_storage(storage)
         self.mol, self._mf = mf.mol, mf
         settings = Settings(scs=scs, screening=SCREENING if screening is None else screening)
-        self._open(settings, memory=memory, scratch=scratch, threads=threads, comm=comm, told_by=mf)
+        means: Any = {"memory": memory, "scratch": scratch, "threads": threads, "comm": comm}
+        self._open(settings, **means, checkpoint=checkpoint, told_by=mf)
         self._auxbasis = auxbasis
         self._integrals = given_integrals.of_rank_0(self.world, mf)
         with self.world.together("RI-MP2", auxbasis is not None, screening is not None):
             if self._integrals is not None and not (auxbasis is None and screening is None):
                 word = "screening" if auxbasis is None else "auxbasis"
                 raise self._refused(f"{given_integrals.UNFITTED}: {word} has no effect")
-        self._stages = None if checkpoint is None else Stages(self.world, Path(checkpoint))
+        self._keep_in(self._directory)
         self._depends: problem.Settings = {}  # settings that the integrals over orbitals depend on
         self._noncanonical = noncanonical
         self.reference = references.of_rank_0(
@@ -162,6 +163,11 @@ class MP2(Method):
         self.e_corr = self.e_os = self.e_ss = self.e_singles = 0.0
         self.pair_energies: dict[str, Matrix] = {}
         self._opened()
+
+    def _keep_in(self, directory: Path | None) -> None:
+        super()._keep_in(directory)
+        self._stages = None if directory is None else Stages(self.world, directory)
+        self._storage = "disk" if directory is not None else self._asked_storage
 
     def _active(self, number: int, spin: references.Spin) -> ActiveOrbitals:
         """Active orbitals of one spin, which may have no occupied or no virtual ones."""

@@ -222,6 +222,7 @@ class _Run(MoleculeRun):
             "roots": options.roots,
             **self.means,
             "source": self._source,
+            "checkpoint": options.checkpoint,
             **options.settings(),
         }
 

@@ -160,7 +160,7 @@ class MRCI(Method):
 
     def _set_up(self, given: Given, told_by: Any = None) -> _Target:
         rest: dict[str, Any] = dict(given)
-        means = {name: rest.pop(name, None) for name in ("memory", "scratch", "threads")}
+        means = {name: rest.pop(name, None) for name in ("memory", "scratch", "threads", "checkpoint")}
         comm, self._source = rest.pop("comm", JOB), rest.pop("source", None)
         target = _Target(**{name: rest.pop(name) for name in ("irrep", "spin", "roots") if name in rest})
         self._open(Settings(**rest), **means, comm=comm, told_by=told_by)
@@ -376,12 +376,12 @@ class MRCI(Method):
 
     def _kept(self) -> KeptStates | None:
         settings = self.settings
-        if settings.checkpoint is None:
+        if self.checkpoint is None:
             return None
         wanted = kept_states.problem(
             self.orbitals, self.records, self.roots, self.spin, settings.functional, settings.shift
         )
-        return KeptStates(self.world, settings.checkpoint, self.layout, wanted, self.roots)
+        return KeptStates(self.world, self.checkpoint, self.layout, wanted, self.roots)
 
     def _told(self, iteration: Iteration) -> None:
         for root, energy in enumerate(iteration.energies + self._origin):

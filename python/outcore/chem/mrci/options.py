@@ -230,7 +230,6 @@ class Options(MoleculeOptions):
             "min_weight": self.min_weight,
             "spin_shift": self.spin_shift,
             "error_bound": self.error_bound,
-            "checkpoint": self.checkpoint,
             "integrals": self.integrals,
             "auxbasis": self.auxbasis,
         }

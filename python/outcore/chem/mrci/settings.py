@@ -14,6 +14,7 @@ from outcore.chem.ri.cholesky import EXACT
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
+    from outcore.chem.method import Directory
     from outcore.chem.ri.source import Source
     from outcore.job.world import World
 
@@ -32,8 +33,8 @@ class Given(TypedDict, total=False):
 
     irrep: of the states, by its name; default that of the determinant of the mean field. spin: 2S of the states;
     default that of the active space. roots: number of states. memory, scratch, threads, comm: as for
-    DensityFitting. source: an existing Cholesky decomposition of these integrals.
-    """
+    DensityFitting. checkpoint: directory in which states are kept, and looked for first. source: an existing
+    Cholesky decomposition of these integrals."""
 
     irrep: str | int | None
     spin: int | None
@@ -53,7 +54,7 @@ class Given(TypedDict, total=False):
     spin_shift: float | None
     error_bound: float
     vector_memory: int | None
-    checkpoint: Path | None
+    checkpoint: Directory
     integrals: str
     tolerance: float
     auxbasis: Any
@@ -78,7 +79,6 @@ class Settings:
     error_bound: Hartree; vectors are packed so that it bounds the error of the energy, estimated with the diagonal
         of H. 0: they are not rounded.
     vector_memory: bytes of each process for vectors; None: the rest of the budget. Other vectors are in a file.
-    checkpoint: directory in which states are kept, and looked for first.
     integrals: two-electron integrals. "conventional": all of them, decomposed to rounding if they do not fit into
         memory; "ri": density fitting with `auxbasis` (None: that of the basis for MP2) for everything beyond the
         field of the SCF; "cholesky": decomposed to `tolerance` (Hartree).
@@ -96,7 +96,6 @@ class Settings:
     spin_shift: float | None = None
     error_bound: float = 0.0
     vector_memory: int | None = None
-    checkpoint: Path | None = None
     integrals: str = "conventional"
     tolerance: float = 1e-8
     auxbasis: Any = None

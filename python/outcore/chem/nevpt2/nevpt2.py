@@ -82,7 +82,7 @@ class NEVPT2(Method):
     """
 
     title = orbitals.TITLE
-    fixed = ("screening",)
+    fixed = ("screening", "checkpoint")
     settings: Settings
 
     @keywords.checked()
@@ -102,7 +102,6 @@ class NEVPT2(Method):
         source: Cholesky | None = None,
     ) -> None:
         self._source = source
-        self._checkpoint = None if checkpoint is None else Path(checkpoint)
         self.mol, self.root, self._mc, self._auxbasis = mc.mol, root, mc, auxbasis
         self._storage, self._frozen = check_storage(storage), (frozen, frozen_virtual)
         self.state: CIVector = orbitals.state_of(mc, root)
@@ -115,6 +114,7 @@ class NEVPT2(Method):
             scratch=None,
             threads=solver.threads,
             comm=self.state.ci.world,
+            checkpoint=checkpoint,
             told_by=mc,
         )
         self.e_cas = orbitals.energy_of(mc, root)
@@ -248,9 +248,9 @@ class NEVPT2(Method):
         """Opens the finished parts of an earlier run. same: arrays that they depend on, in addition to settings.
         Collective."""
         path = None
-        if self._checkpoint is not None:
-            Stages(self.world, self._checkpoint)
-            path = self._checkpoint / f"nevpt2.{name}.{self.root}"
+        if self.checkpoint is not None:
+            Stages(self.world, self.checkpoint)
+            path = self.checkpoint / f"nevpt2.{name}.{self.root}"
         of_state = {
             **problem.molecule(self.mol),
             "root": self.root,

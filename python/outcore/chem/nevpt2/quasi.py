@@ -59,7 +59,7 @@ class QDNEVPT2(Method):
     """
 
     title = TITLE
-    fixed = ("screening",)
+    fixed = ("screening", "checkpoint")
 
     @keywords.checked()
     def __init__(
@@ -103,6 +103,7 @@ class QDNEVPT2(Method):
             scratch=None,
             threads=first.threads,
             comm=first.world,
+            checkpoint=checkpoint,
             told_by=mc,
         )
         self.e_tot: Matrix = np.array([each.e_cas for each in self._roots])
@@ -112,6 +113,11 @@ class QDNEVPT2(Method):
         self._done = False
         self._check_states(states)
         self._opened()
+
+    def _keep_in(self, directory: Path | None) -> None:
+        super()._keep_in(directory)
+        for each in self._roots:
+            each.set(checkpoint=directory)
 
     def _check_states(self, states: list[CIVector]) -> None:
         """Checks that states that may mix are orthogonal vectors of one space. Collective."""

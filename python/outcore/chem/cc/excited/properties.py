@@ -146,7 +146,7 @@ class StateProperties:
         names = describe.beside(states.kind_name, describe.RIGHT, 0)
         of_vector = sum(self.plan.entry(each).bytes for each in names)
         inherited.check_disks(self.plan, 2 * LEAST * len(states.vectors) * of_vector, side="l")
-        if of.checkpoint is None:
+        if of.kept is None:
             return None
         mark: dict[str, Any] = {
             "amplitudes": of.state.stamp,
@@ -156,7 +156,7 @@ class StateProperties:
         }
         if states.settings.guess is not None:
             mark["guess"] = [np.array(each, float).tolist() for each in states.settings.guess]
-        return of.checkpoint.states(mark, states.vectors[0].singles.shape, side="l")
+        return of.kept.states(mark, states.vectors[0].singles.shape, side="l")
 
     def _tell(self, on_iteration: Callable[[Iteration], None] | None, found: Iteration) -> None:
         self._of.log(

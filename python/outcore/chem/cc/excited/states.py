@@ -137,7 +137,7 @@ class States:
     def _kept(self, follows: list[Values] | None) -> KeptStates | None:
         """The checkpoint of vectors of a search that follows these; None without a checkpoint."""
         of, count = self._of, self.settings.nroots
-        if of.checkpoint is None:
+        if of.kept is None:
             return None
         mark: dict[str, Any] = {
             "amplitudes": of.state.stamp,
@@ -147,7 +147,7 @@ class States:
         }
         if follows is not None:
             mark["guess"] = [each.tolist() for each in follows]
-        return of.checkpoint.states(mark, self.equations.diagonal().shape)
+        return of.kept.states(mark, self.equations.diagonal().shape)
 
     def _share(self, vector: StateVector) -> float:
         one, two = passes.squares(self.equations.room, self.equations, vector)
