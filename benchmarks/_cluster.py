@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from outcore.chem.ci.speeds import Speeds
 from outcore.cli.bench import Claim
 from outcore.tensor.plan.rates import ASSUMED, Rates
 
@@ -75,11 +74,6 @@ class Cluster:
             threads=self.threads,
             sharing=self.processes,
         )
-
-    def speeds(self) -> Speeds:
-        """The rates for the forecast of Full CI."""
-        network = self.network * self.nodes if self.nodes > 1 else math.inf
-        return Speeds(core(256), self.read * self.nodes, self.write * self.nodes, network, self.nodes)
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

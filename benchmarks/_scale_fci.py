@@ -112,7 +112,7 @@ class Planned:
             cluster.free_bytes,
             processes=cluster.size,
             nodes=tuple(node for node in range(cluster.nodes) for _ in range(cluster.processes)),
-            speeds=cluster.speeds(),
+            rates=cluster.rates(),
         )
         plan.tasks(plan.work_type)
         return cls(case, cluster, plan, time.perf_counter() - begin)
@@ -122,7 +122,7 @@ class Planned:
         needed, there = self.plan.disk_bytes, self.cluster.disk * self.cluster.nodes
         if needed > there:
             return f"{needed / 1e12:.3g} TB of disk are needed, there are {there / 1e12:.3g}"
-        found = estimate.of_plan(self.plan, self.case.hamiltonian, self.cluster.speeds())
+        found = estimate.of_plan(self.plan, self.case.hamiltonian, self.cluster.rates())
         return of_forecast(found, self.seconds)
 
 

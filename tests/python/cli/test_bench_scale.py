@@ -40,7 +40,7 @@ def test_on_one_process_an_iteration_of_coupled_cluster_is_that_of_its_plan():
 
 def test_on_one_process_full_ci_is_what_the_method_forecasts():
     planned = fci.Planned.of(fci.SMALL, one_process())
-    found = estimate.of_plan(planned.plan, fci.SMALL.hamiltonian, planned.cluster.speeds())
+    found = estimate.of_plan(planned.plan, fci.SMALL.hamiltonian, planned.cluster.rates())
     assert planned.taken().seconds - planned.seconds == pytest.approx(found.total_seconds)
 
 

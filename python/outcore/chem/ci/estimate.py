@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from outcore.chem.ci.search import SearchOptions
     from outcore.chem.ci.solver import Solved
     from outcore.chem.ci.space import Space
-    from outcore.chem.ci.speeds import Speeds
     from outcore.job.world import World
+    from outcore.tensor.plan.rates import Rates
 
 ITERATIONS = 14  # as a rule, for a residual of 1e-6
 _FLOPS_OF_PASS = 40.0  # for each element of a pass of corrections, at about the rate of memory
@@ -173,7 +174,7 @@ def _uses_disks(plan: Plan) -> bool:
     return plan.kind == "disk" or plan.packed or plan.states_on_disk
 
 
-def of_plan(plan: Plan, hamiltonian: Hamiltonian, rates: Speeds) -> Forecast:
+def of_plan(plan: Plan, hamiltonian: Hamiltonian, rates: Rates) -> Forecast:
     """Of a plan, on a machine of these rates. Tiles lie on all nodes alike, so that of what a product moves the
     share of the other nodes goes over the network, beside the disk, but for rows, which lie at nodes that need
     them; passes of corrections work on own tiles."""
@@ -182,27 +183,28 @@ def of_plan(plan: Plan, hamiltonian: Hamiltonian, rates: Speeds) -> Forecast:
     moved = plan.product_bytes
     read, written = plan.roots * (moved.read + moved.again), plan.roots * moved.added
     passes_read, passes_written = plan.pass_bytes
-    rate = rates.gemm * plan.options.threads * plan.processes
+    rate = speeds.gemm(rates) * plan.options.threads * plan.processes
+    disk_read, disk_write = rates.read * rates.nodes, rates.write * rates.nodes
     costs = [task.cost for task in plan.tasks(plan.work_type)]
     last = uneven(costs, plan.processes) if plan.processes > 1 and any(costs) else 1.0
-    computing = rates.of_product(flops, plan.options.threads * plan.processes) * last
+    computing = speeds.of_product(rates, flops, plan.options.threads * plan.processes) * last
     correcting = _FLOPS_OF_PASS * plan.roots * plan.tiling.elements / rate * 4
     turning = 0.0
     if plan.product.deal is None:
         crossing = (read + written) * (1 - 1 / rates.nodes)
-        moving = crossing / rates.network
+        moving = crossing / speeds.network(rates)
     else:
         crossing = plan.roots * (moved.crossing + moved.turning)
         moving, turning = (plan.roots * each for each in between_nodes(plan.product, rates))
         if plan.overlaps:
             turning += alone(plan.product, computing, moving)
     if plan.kind == "disk":
-        moving = max(moving, read / rates.read + written / rates.write)
+        moving = max(moving, read / disk_read + written / disk_write)
     if plan.kind == "disk" or plan.packed:
-        correcting += passes_read / rates.read + passes_written / rates.write
+        correcting += passes_read / disk_read + passes_written / disk_write
     elif plan.states_on_disk:
         states = plan.state_bytes(plan.work_type)
-        correcting += states / rates.read + states / rates.write
+        correcting += states / disk_read + states / disk_write
     seconds = (max(computing, moving) if plan.overlaps else computing + moving) + turning + correcting
     return Forecast(
         plan,
@@ -213,7 +215,7 @@ def of_plan(plan: Plan, hamiltonian: Hamiltonian, rates: Speeds) -> Forecast:
         written + passes_written,
         flops,
         seconds,
-        rates.disk_measured,
+        bool(rates.storage) or math.isinf(rates.read),
         crossing,
         (computing, moving, correcting, turning),
         last,

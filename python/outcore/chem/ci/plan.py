@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from outcore.chem.ci.products import ProductBytes, ProductWay
     from outcore.chem.ci.search import SearchOptions
     from outcore.chem.ci.space import Space
-    from outcore.chem.ci.speeds import Speeds
     from outcore.chem.ci.tiles import VectorTiling
+    from outcore.tensor.plan.rates import Rates
 
 _MIB = 1 << 20
 _DOUBLE, _SINGLE = 8, 4
@@ -59,7 +59,7 @@ class Plan:
     limit: str
     nodes: tuple[int, ...] = ()  # of each process; none given: all on one
     array_bytes: float = inf  # that the world has for arrays, vectors among them
-    speeds: Speeds | None = None  # None: what the network can do counts for nothing
+    rates: Rates | None = None  # None: what the network can do counts for nothing
     _made: dict[str, ProductWay] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -180,7 +180,7 @@ class Plan:
             self.overlaps,
             self.panel_bytes,
             self.array_bytes - self.vector_bytes - self._caches,
-            self.speeds,
+            self.rates,
         )
 
     def _product(self, dtype: str) -> ProductWay:
@@ -359,10 +359,10 @@ def make_plan(
     limit: str = "--memory",
     nodes: tuple[int, ...] = (),
     array_bytes: float = inf,
-    speeds: Speeds | None = None,
+    rates: Rates | None = None,
 ) -> Plan:
     """For `free_bytes` at each process, which `limit` leaves. `nodes`: of each process; `array_bytes`: that the
-    world has for arrays; `speeds`: of several nodes, so that products take the least time there. Raises
+    world has for arrays; `rates`: of several nodes, so that products take the least time there. Raises
     OutcoreError (ENOMEM) if that is too little, with what is enough."""
     every = _choices(partial(_Needs, space, tiling, options, roots, processes, states_on_disk))
     everything = _everything(space)
@@ -373,7 +373,7 @@ def make_plan(
         return Plan(
             space, tiling, options, roots, processes, kind, states_on_disk, needs.packed, overlaps,
             min(panels, everything * (2 if overlaps else 1)), cache, vectors, needs.fixed + buffers, limit, nodes,
-            array_bytes, speeds,
+            array_bytes, rates,
         )  # fmt: skip
 
     for needs in every:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from outcore.chem.ci import deal, strips
+from outcore.chem.ci import deal, speeds, strips
 from outcore.chem.ci.deal import TilesOfNodes
 from outcore.chem.ci.groups import Holes, PanelLayout, make_bands, make_tasks
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from outcore.chem.ci.finished import Finished
     from outcore.chem.ci.groups import Task
     from outcore.chem.ci.space import Space
-    from outcore.chem.ci.speeds import Speeds
     from outcore.chem.ci.tiles import VectorTiling
+    from outcore.tensor.plan.rates import Rates
 
 PANELS = 2  # of a task: of x and of the product
 PAGE_BYTES = 2 << 20  # panels take whole huge pages
@@ -66,20 +66,20 @@ class ProductWay:
         return self._tasks
 
 
-def between_nodes(product: ProductWay, speeds: Speeds) -> tuple[float, float]:
+def between_nodes(product: ProductWay, rates: Rates) -> tuple[float, float]:
     """Seconds of a product through rows: of moving them for tasks, by the network and by a thread of each process,
     whichever takes longer; and from tiles to rows and back. The busiest node counts."""
     assert product.deal is not None
     dealt, moved, processes = product.deal, product.moved, sum(product.deal.nodes)
     crossing, turning = (
-        each * busiest / speeds.network
+        each * busiest / speeds.network(rates)
         for each, busiest in (
             (moved.crossing, dealt.crossing.busiest),
             (moved.turning, dealt.turning.busiest),
         )
     )
     # x is copied, sums are read and written.
-    here = (3 * product.row_bytes / speeds.copy + 2 * _ROW_S * dealt.visits) / processes
+    here = (3 * product.row_bytes / rates.copy + 2 * _ROW_S * dealt.visits) / processes
     return max(crossing, here), max(turning, 2 * _ROW_S * dealt.boxes / processes)
 
 
@@ -94,7 +94,7 @@ def alone(product: ProductWay, computing: float, crossing: float) -> float:
 class ProductWays:
     """Of vectors of a `kind` (vector.KINDS) at so many processes, with so many bytes for panels of each, two sets
     of them if moving `overlaps` computing, of which rows may take `row_bytes`. nodes: of each process. threads: of
-    all. speeds: None: what the network can do counts for nothing."""
+    all. rates: None: what the network can do counts for nothing."""
 
     space: Space
     tiling: VectorTiling
@@ -105,7 +105,7 @@ class ProductWays:
     overlaps: bool
     panel_bytes: int
     row_bytes: float
-    speeds: Speeds | None
+    rates: Rates | None
 
     def choose(self, dtype: str) -> ProductWay:
         if (rows := self._best_rows(dtype)) is not None:
@@ -203,7 +203,7 @@ class ProductWays:
         if (
             self.kind != "global"
             or len(self._sizes) < 2
-            or self.speeds is None
+            or self.rates is None
             or not min(self.space.electrons)
         ):
             return None
@@ -218,7 +218,8 @@ class ProductWays:
         some = best.tasks[:: -(-len(best.tasks) // _SAMPLED)]
         by_tiles = word * self._in_tiles(some) * len(best.tasks) / len(some)
         moving = max(
-            2 * self._far * by_tiles / self.speeds.network, 3 * by_tiles / self.speeds.copy / self.processes
+            2 * self._far * by_tiles / speeds.network(self.rates),
+            3 * by_tiles / self.rates.copy / self.processes,
         )
         computing = self._computing(best)
         tiles = max(computing, moving) if self.overlaps else computing + moving
@@ -254,17 +255,17 @@ class ProductWays:
 
     def _all_seconds(self, product: ProductWay) -> float:
         """About."""
-        assert self.speeds is not None
+        assert self.rates is not None
         computing = self._computing(product)
-        crossing, turning = between_nodes(product, self.speeds)
+        crossing, turning = between_nodes(product, self.rates)
         if not self.overlaps:
             return computing + crossing + turning
         return max(computing, crossing) + alone(product, computing, crossing) + turning
 
     def _computing(self, product: ProductWay) -> float:
-        assert self.speeds is not None and product.deal is not None
+        assert self.rates is not None and product.deal is not None
         flops = deal.about_flops(self.space)
-        return self.speeds.of_product(flops, self.threads) * product.deal.work.uneven
+        return speeds.of_product(self.rates, flops, self.threads) * product.deal.work.uneven
 
     def _row_bytes(self, dealt: Deal, dtype: str) -> int:
         """Of arrays of a process: x and T, and counters of copies."""

@@ -122,7 +122,7 @@ def plan(
             limit=free.reason,
             nodes=nodes,
             array_bytes=array_bytes,
-            speeds=rates,
+            rates=rates,
         )
 
 

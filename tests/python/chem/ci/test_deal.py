@@ -17,13 +17,13 @@ from outcore.base.errors import OutcoreError
 from outcore.chem.ci import deal, estimate, groups, plan
 from outcore.chem.ci.search import SearchOptions
 from outcore.chem.ci.space import Space
-from outcore.chem.ci.speeds import Speeds
 from outcore.chem.ci.tiles import VectorTiling
 from outcore.job.world import World
 from outcore.tensor.arrays.backends.global_memory import even_ranges
+from outcore.tensor.plan.rates import ASSUMED
 
 IRREPS = [0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3]
-SLOW = Speeds(gemm=1e10, network=1e8, nodes=4)
+SLOW = replace(ASSUMED, gemm=((256, 1e10),), network=1e8, nodes=4)
 
 
 def space(*electrons, parity=0, irreps=tuple(IRREPS)):
@@ -34,7 +34,7 @@ def space(*electrons, parity=0, irreps=tuple(IRREPS)):
 FOLDED, OPEN = space(4, 4, parity=1), space(4, 3)
 
 
-def make_plan(of, *, free=1 << 30, nodes=(0, 0, 1, 1, 2, 2, 3, 3), speeds=SLOW, array_bytes=math.inf):
+def make_plan(of, *, free=1 << 30, nodes=(0, 0, 1, 1, 2, 2, 3, 3), rates=SLOW, array_bytes=math.inf):
     return plan.make_plan(
         of,
         VectorTiling(of, 32),
@@ -43,7 +43,7 @@ def make_plan(of, *, free=1 << 30, nodes=(0, 0, 1, 1, 2, 2, 3, 3), speeds=SLOW, 
         processes=len(nodes),
         nodes=nodes,
         array_bytes=array_bytes,
-        speeds=speeds,
+        rates=rates,
     )
 
 
@@ -193,20 +193,20 @@ def test_several_nodes_go_through_rows_and_move_less_between_nodes(of):
     dealt = found.deal("float64")
     assert dealt is not None and dealt.nodes == (2, 2, 2, 2)
     assert found.tasks("float64") is dealt.tasks and found.bands("float64") is None
-    tiles = make_plan(of, speeds=None).product_bytes
+    tiles = make_plan(of, rates=None).product_bytes
     moved = found.product_bytes
     assert moved.crossing + moved.turning < 0.75 * (tiles.read + tiles.added)
 
 
 def test_one_node_has_the_same_plan_whatever_its_speeds():
-    found, other = (make_plan(FOLDED, nodes=(0,) * 4, speeds=each) for each in (SLOW, None))
+    found, other = (make_plan(FOLDED, nodes=(0,) * 4, rates=each) for each in (SLOW, None))
     assert found.deal("float64") is None
     assert [task.holes for task in found.tasks("float64")] == [task.holes for task in other.tasks("float64")]
     assert found.product_bytes == other.product_bytes
 
 
 def test_small_rows_over_a_fast_network_are_not_worth_their_requests():
-    assert make_plan(FOLDED, speeds=replace(SLOW, network=1e11)).deal("float64") is None
+    assert make_plan(FOLDED, rates=replace(SLOW, network=1e11)).deal("float64") is None
 
 
 def test_parts_of_tiles_have_one_owner_each():
@@ -220,12 +220,12 @@ def test_parts_of_tiles_have_one_owner_each():
 
 
 def test_without_speeds_the_network_counts_for_nothing():
-    assert make_plan(FOLDED, speeds=None).deal("float64") is None
+    assert make_plan(FOLDED, rates=None).deal("float64") is None
 
 
 @pytest.mark.parametrize("network", [1e6, 1e8])
 def test_rows_lie_where_a_product_takes_less_time(network):
-    products = make_plan(FOLDED, speeds=replace(SLOW, network=network)).products
+    products = make_plan(FOLDED, rates=replace(SLOW, network=network)).products
     chosen = products._all_seconds(products.choose("float64"))
     every = [products.by_rows("float64", 12, near_tiles=near, copied=True) for near in (False, True)]
     seconds = [products._all_seconds(each) for each in every]
