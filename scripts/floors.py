@@ -109,13 +109,8 @@ BY_NAME = {
 
 # Files that use each other.
 CIRCLES = (
-    "outcore.chem.cc.equations.methods outcore.chem.cc.equations.methods.cc2 outcore.chem.cc.equations.methods.ccd"
-    " outcore.chem.cc.equations.methods.dcsd outcore.chem.cc.equations.methods.lccd"
-    " outcore.chem.cc.equations.restricted",
     "outcore.chem.driver outcore.chem.mean_field outcore.chem.reference",
     "outcore.tensor.arrays.array outcore.tensor.arrays.files",
-    "outcore.tensor.program.parts outcore.tensor.program.place outcore.tensor.program.program"
-    " outcore.tensor.program.program_run",
     "outcore.trace.report outcore.trace.tables outcore.trace.tracefile",
 )
 

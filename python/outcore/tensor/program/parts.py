@@ -27,7 +27,6 @@ from outcore.tensor.program.fusion import (
     own_labels,
     own_letter,
 )
-from outcore.tensor.program.program import Program
 from outcore.tensor.program.program_plan import PlacedStatement, ProgramPlan
 from outcore.tensor.program.recorded import Variable
 from outcore.tensor.run.contraction import Contraction
@@ -36,6 +35,7 @@ from outcore.tensor.run.progress import Told
 
 if TYPE_CHECKING:
     from outcore.job.world import World
+    from outcore.tensor.program.program import Program
 
 Region = Mapping[str, tuple[int, int]]  # ranges of axes that are worked on, by letter; other axes are whole
 

@@ -13,6 +13,7 @@ import errno
 import math
 import time
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,10 +23,12 @@ from outcore.tensor.plan import rates as rates_module
 from outcore.tensor.plan.beside import cache_bytes, staging_bytes
 from outcore.tensor.plan.rates import Rates
 from outcore.tensor.program.fusion import candidates
-from outcore.tensor.program.program import Program
 from outcore.tensor.program.program_plan import PlacedStatement, ProgramPlan
 from outcore.tensor.program.recorded import Variable
 from outcore.tensor.program.ways import Way, Ways
+
+if TYPE_CHECKING:
+    from outcore.tensor.program.program import Program
 
 _IDLE_DISK = 1e-3  # share of hidden seconds of the disk that counts: without it placements are arbitrary
 _LEAST = 1e-6  # seconds, as the cost of all memory

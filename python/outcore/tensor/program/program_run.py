@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,10 +33,12 @@ from outcore.tensor.plan.rates import learn
 from outcore.tensor.plan.statements import Loop
 from outcore.tensor.program.fusion import candidates
 from outcore.tensor.program.parts import Parts
-from outcore.tensor.program.program import Program
 from outcore.tensor.program.program_plan import ProgramPlan, uses
 from outcore.tensor.program.recorded import Variable
 from outcore.tensor.run.progress import Tell, Watch, watching
+
+if TYPE_CHECKING:
+    from outcore.tensor.program.program import Program
 
 _EVERY_S = 60.0  # between two checkpoints, unless the caller says otherwise
 _SAVING = 20  # least ratio of the time of computing to that of saving

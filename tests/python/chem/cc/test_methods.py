@@ -13,6 +13,7 @@ from cc_support import IMIDOGEN, WATER, mean_field, open_mean_field
 from outcore import OutcoreError
 from outcore.chem.cc import CCSD
 from outcore.chem.cc.equations import methods
+from outcore.chem.cc.plan import assembly
 from outcore.cli import main as cli
 from outcore.keep import clock
 
@@ -183,7 +184,7 @@ def test_a_method_goes_on_from_its_own_amplitudes_alone(
 ) -> None:
     monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     common = {"comm": None, "memory": "1GB", "threads": 1, "checkpoint": tmp_path / "kept"}
-    equations, stopped = methods.equations(name), 0
+    equations, stopped = assembly.OF_CLOSED_SHELLS[name], 0
     right = equations._add_pairs
 
     def stop(*given: Any, **options: Any) -> None:
@@ -260,6 +261,7 @@ def test_a_method_is_its_equations() -> None:
     folder = Path(methods.__file__).parent
     lengths = {path.stem: len(path.read_text().splitlines()) for path in folder.glob("[!_]*.py")}
     assert set(lengths) == set(methods.METHODS) - {"ccsd"}
+    assert set(assembly.OF_CLOSED_SHELLS) == set(methods.METHODS)
     assert max(lengths.values()) <= 60
 
 

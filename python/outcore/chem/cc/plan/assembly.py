@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore.chem.cc.equations import methods
 from outcore.chem.cc.equations.densities import ClosedDensities
 from outcore.chem.cc.equations.excited import kinds
 from outcore.chem.cc.equations.excited.open_transformed import OpenTransformedHamiltonian
 from outcore.chem.cc.equations.integrals import Integrals
 from outcore.chem.cc.equations.ladder import Ladder
+from outcore.chem.cc.equations.methods.cc2 import CC2Equations
+from outcore.chem.cc.equations.methods.ccd import CCDEquations
+from outcore.chem.cc.equations.methods.dcsd import DCSDEquations
+from outcore.chem.cc.equations.methods.lccd import LCCDEquations
 from outcore.chem.cc.equations.multipliers import MultiplierEquations
 from outcore.chem.cc.equations.open_densities import OpenDensities
 from outcore.chem.cc.equations.open_multipliers import OpenMultiplierEquations
@@ -30,6 +33,16 @@ if TYPE_CHECKING:
     from outcore.parallel.tasks import Progress
 
 Values = np.ndarray[Any, np.dtype[Any]]
+
+
+OF_CLOSED_SHELLS: dict[str, type[RestrictedEquations]] = {
+    "ccsd": RestrictedEquations,
+    "dcsd": DCSDEquations,
+    "cc2": CC2Equations,
+    "ccd": CCDEquations,
+    "lccd": LCCDEquations,
+}
+"""The equations of each of `methods.METHODS`."""
 
 
 def spin_names(spins: int) -> list[str]:
@@ -59,8 +72,7 @@ def equations(
     for each in ladders if builds else ():
         each.build(progress)
     if restricted:
-        made = methods.equations(room.sizes.method)
-        return made(room, spaces[0], integrals[0], ladders[0], focks[0])
+        return OF_CLOSED_SHELLS[room.sizes.method](room, spaces[0], integrals[0], ladders[0], focks[0])
     opposite = OppositeLadder(room, spaces, integrals, is_stored=is_stored)
     if builds:
         opposite.build(progress)

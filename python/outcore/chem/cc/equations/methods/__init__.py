@@ -1,19 +1,16 @@
-"""Methods of coupled cluster: the facts that a plan needs about each, and its equations.
+"""Methods of coupled cluster: the facts that a plan needs about each.
 
 A method of closed shells is a class of equations, `restricted.RestrictedEquations` or one that derives from it,
-whose `residual` is its own, and a line of the table here. Plans, checkpoints and commands take the rest from these.
+whose `residual` is its own, a line of the table here, and its class in `cc.plan.assembly`. Plans, checkpoints and
+commands take the rest from these.
 """
 
 from __future__ import annotations
 
 import errno
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from outcore.base.errors import OutcoreError
-
-if TYPE_CHECKING:
-    from outcore.chem.cc.equations.restricted import RestrictedEquations
 
 
 @dataclass(frozen=True)
@@ -59,21 +56,3 @@ def of(name: str) -> MethodFacts:
         detail = f"method '{name}' is none of {', '.join(METHODS)}"
         raise OutcoreError(errno.EINVAL, "coupled cluster", detail=detail)
     return METHODS[name]
-
-
-def equations(name: str) -> type[RestrictedEquations]:
-    """The equations of a method, for closed shells."""
-    from outcore.chem.cc.equations.methods.cc2 import CC2Equations
-    from outcore.chem.cc.equations.methods.ccd import CCDEquations
-    from outcore.chem.cc.equations.methods.dcsd import DCSDEquations
-    from outcore.chem.cc.equations.methods.lccd import LCCDEquations
-    from outcore.chem.cc.equations.restricted import RestrictedEquations
-
-    found: dict[str, type[RestrictedEquations]] = {
-        "ccsd": RestrictedEquations,
-        "dcsd": DCSDEquations,
-        "cc2": CC2Equations,
-        "ccd": CCDEquations,
-        "lccd": LCCDEquations,
-    }
-    return found[name]
