@@ -174,7 +174,7 @@ SHARED_IDEAS = {
     "Iteration": "what one iteration tells: of a search, which CI extends, or of amplitudes",
     "JKRequest": "J and K that the first process asks for: of stored integrals, of fitted ones",
     "KeptStates": "states of a CI in a directory: of full vectors, of records",
-    "NaturalOrbitals": "orbitals that diagonalize a density: all, active, or virtual ones",
+    "NaturalOrbitals": "orbitals that diagonalize the density of a state, with their occupations",
     "Operator": "a Hamiltonian as its products with vectors, of the form that a method has",
     "Options": "what a command is asked for",
     "Orbitals": "irreps of orbitals, in an order: of full CI, of internal and external ones",

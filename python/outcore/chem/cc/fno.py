@@ -32,7 +32,7 @@ orbitals."""
 
 
 @dataclass(frozen=True)
-class NaturalOrbitals:
+class TruncatedOrbitals:
     """active: correlated orbitals; the virtual natural orbitals that stay diagonalize their block of the Fock
     matrix. occupations: of all virtual natural orbitals, falling. energy: second-order energy with all virtual
     orbitals (Hartree)."""
@@ -44,7 +44,7 @@ class NaturalOrbitals:
 
 def truncate(
     room: Room, spaces: Spaces, source: Source, spin: CorrelatedOrbitals, threshold: float
-) -> NaturalOrbitals:
+) -> TruncatedOrbitals:
     """Natural orbitals of closed shells with occupations above a threshold. Collective.
 
     Raises OutcoreError (EINVAL) if none has."""
@@ -61,7 +61,7 @@ def truncate(
                 detail=f"no virtual orbital has an occupation above {threshold:g}; the largest is "
                 f"{occupations[0]:.1e}",
             )
-    return NaturalOrbitals(_turned(spin, vectors[:, :kept]), occupations, energy)
+    return TruncatedOrbitals(_turned(spin, vectors[:, :kept]), occupations, energy)
 
 
 def density(room: Room, integrals: Integrals, spin: CorrelatedOrbitals) -> tuple[Values, float]:

@@ -49,7 +49,7 @@ class Planning:
 
     plan: plans.Plan | None = None
     spins: list[CorrelatedOrbitals]
-    natural: fno.NaturalOrbitals | None
+    natural: fno.TruncatedOrbitals | None
     _source: Source | None
 
     def prepare(self: CCSD) -> plans.Plan:  # type: ignore[misc]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from outcore.chem.cc.equations.integrals import Integrals
     from outcore.chem.cc.equations.spaces import Spaces
-    from outcore.chem.cc.equations.triple_tasks import TileReader
+    from outcore.chem.cc.equations.triple_tasks import CountingReader
     from outcore.chem.cc.equations.unrestricted import UnrestrictedEquations
     from outcore.chem.cc.plan.room import Room
     from outcore.chem.cc.plan.triple_sizes import Range
@@ -170,7 +170,7 @@ class SpinBlocks:
         singles: Sequence[Values],
         boo: Sequence[Values],
         s: int,
-        reads: TileReader,
+        reads: CountingReader,
     ) -> None:
         self._s, self._r, self._reads = s, 1 - s, reads
         self._equations, self._singles, self._boo = equations, singles, boo

@@ -39,7 +39,7 @@ TRIPLES = "triple excitations"
 EVERY = slice(None)
 
 
-class TileReader:
+class CountingReader:
     """Reads sections of arrays, and counts the bytes of the tiles that it reads. Any thread."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class TripleTasks(ABC):
         stage: Stage | None,
         stamp: str,
     ) -> None:
-        self._block, self._reads = block, TileReader()
+        self._block, self._reads = block, CountingReader()
         self._room, self._stage, self._stamp = room, stage, stamp
         occupied, virtual = [each.occupied for each in spaces], [each.virtual for each in spaces]
 
