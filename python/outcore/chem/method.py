@@ -169,11 +169,13 @@ class Method(Logged):
                 raise self._refused(
                     f"integrals are made already; make a new object for another {', '.join(fixed)}"
                 )
-            others = {name: value for name, value in settings.items() if name != "checkpoint"}
-            if others:
+        directory = directory_of(self.world, self.title, settings.get("checkpoint"))
+        others = {name: value for name, value in settings.items() if name != "checkpoint"}
+        if others:
+            with self.world.together(self.title):
                 self._take_settings(others)
         if "checkpoint" in settings:
-            self._keep_in(directory_of(self.world, self.title, settings["checkpoint"]))
+            self._keep_in(directory)
         return self
 
     @property

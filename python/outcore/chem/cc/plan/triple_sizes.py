@@ -224,8 +224,9 @@ class TriplesEnergy:
     def moved_by(self, blocks: Sequence[Sequence[Range]], share: float = 1.0) -> dict[Any, Touched]:
         """Traffic of this share of the tasks with these blocks of each spin."""
         found = dict.fromkeys(self.operands, 0.0)
-        for boo in self.of.boo:
-            found[boo] += float(boo.nbytes) * self.processes
+        if any(self._has(s, mixed=mixed) for s in range(len(blocks)) for mixed in (False, True)):
+            for boo in self.of.boo:
+                found[boo] += float(boo.nbytes) * self.processes
         for s in range(len(blocks)):
             self._add_same(found, s, blocks)
             if len(blocks) == 2:
@@ -324,7 +325,7 @@ def has_tasks(occupied: int, virtual: int, least: int) -> bool:
 
 def _item(array: Any) -> float:
     """Bytes of an element where it is stored."""
-    return float(np.dtype(array.store_dtype or float).itemsize)
+    return float(array.nbytes / array.layout.elements)
 
 
 def triple_operations(sizes: Sizes) -> float:
