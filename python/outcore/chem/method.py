@@ -72,7 +72,7 @@ class Method(Logged):
     beside: ClassVar[Collection[str]] = ()  # names that `set` accepts, but no fields of `settings`
 
     settings: Any
-    _directory: Path | None = None
+    _kept_in: Path | None = None
     world: World
     threads: int
     memory_bytes: int | None
@@ -99,16 +99,16 @@ class Method(Logged):
         self.on_iteration = self.on_progress = self.on_warning = None
         self._owns_world = not isinstance(comm, World)
         self.world, self.memory_bytes, self.threads = Means.of(memory, scratch, threads, comm)
-        self._directory = directory_of(self.world, self.title, checkpoint)
+        self._kept_in = directory_of(self.world, self.title, checkpoint)
 
     @property
     def checkpoint(self) -> Path | None:
         """The directory in which finished work is kept; None: nothing is kept."""
-        return self._directory
+        return self._kept_in
 
     def _keep_in(self, directory: Path | None) -> None:
         """Another checkpoint than that of the constructor. Collective."""
-        self._directory = directory
+        self._kept_in = directory
 
     def _opened(self) -> None:
         self._is_open = True

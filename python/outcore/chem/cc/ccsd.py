@@ -151,7 +151,7 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
         self.e_corr = self.e_t = 0.0
         self.moved_by_triples: Moved | None = None
         self._start = None if from_amplitudes is None else Path(from_amplitudes)
-        self._keep_in(self._directory)
+        self._keep_in(self._kept_in)
         self.found = 0  # the iteration whose amplitudes the checkpoint had; 0: none
         self._room: Room | None = None
         self._source = source

@@ -134,7 +134,7 @@ class MP2(Method):
             if self._integrals is not None and not (auxbasis is None and screening is None):
                 word = "screening" if auxbasis is None else "auxbasis"
                 raise self._refused(f"{given_integrals.UNFITTED}: {word} has no effect")
-        self._keep_in(self._directory)
+        self._keep_in(self._kept_in)
         self._depends: problem.Settings = {}  # settings that the integrals over orbitals depend on
         self._noncanonical = noncanonical
         self.reference = references.of_rank_0(

@@ -215,10 +215,11 @@ def test_the_work_space_is_that_of_the_largest_statement(sizes: Sizes) -> None:
     assert need(lambda room: room.kernel(Wide(), list), 8) == 8e8 > plain  # type: ignore[arg-type]
 
     def goes_over_tiles(room: describe.RecordingRoom) -> None:
-        doubles = next(each for each in room.arrays if each.spec.role is Role.KEPT)
+        doubles = next(each for each in room.arrays if each.spec.role is Role.KEPT and len(each.shape) == 4)
         room.each_tile(doubles, lambda tile: None, "a pass of a new method", held=1000)
 
-    tile = 8 * sizes.occupied[0] * 8 * sizes.occupied[0] * 8
+    axes = (-(-v // -(-v // 8)) for v in sizes.virtual)
+    tile = 8 * (max(axes) * sizes.occupied[0]) ** 2  # of equal blocks
     assert need(goes_over_tiles, 8) == pytest.approx(2 * 1000 * tile)
     wide = with_more(lambda room: room.kernel(Wide(), list))  # type: ignore[arg-type]
     assert plans.least_bytes(sizes, 2, block=8, what=wide) > 8e8

@@ -471,8 +471,8 @@ def put_occupied(
         values = block(0, b + 1) - share * np.einsum("kilj,lb->kibj", hole, t1[:, cuts[b] : cuts[b + 1]])
         ooov.put_tile(tile, values)
 
-    room.each_tile(ooov, mixed, "ladder")
-    room.each_tile(oooo, lambda tile: oooo.put_tile(tile, hole), "ladder")
+    room.each_tile(ooov, mixed, "ladder", held=3)
+    room.each_tile(oooo, lambda tile: oooo.put_tile(tile, hole), "ladder", held=1)
 
 
 _NAMES = "+-"

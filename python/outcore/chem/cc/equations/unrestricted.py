@@ -199,7 +199,7 @@ class UnrestrictedEquations:
             of_a = t[0][:, cuts[a] : cuts[a + 1]]
             vooo.put_tile(tile, block(a + 1, 0) - np.einsum("kilj,ka->ailj", hole, of_a))
 
-        room.each_tile(vooo, put, "ladder")
+        room.each_tile(vooo, put, "ladder", held=3)
         room.contract("Qki,Qlj->kilj", *self.doo, out=part["ooooab"], add=True)
 
     def put_rings(self, t: list[Values], dressed: Sequence[tuple[Values, Values]]) -> None:
