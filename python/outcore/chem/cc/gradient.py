@@ -128,7 +128,7 @@ class RelaxedResponse:
 
     def _keeper(self, name: str) -> KeptSlabs | None:
         """The part of the checkpoint for slabs of a pass over derivative integrals; None without a checkpoint."""
-        kept = self._of.checkpoint
+        kept = self._of.kept
         return None if kept is None else kept.slabs(name, self._mark)
 
     def _slabs(self) -> correlation.Slabs:

@@ -251,7 +251,8 @@ def triples(
     )
     same = tuple(recording.array(f"T{name}{name}") for name in names)
     mixed = recording.array("Tab") if len(names) == 2 else None
-    of = TripleOperands(same, *integrals, mixed)
+    boo, bvo, bvv = integrals
+    of = TripleOperands(same, boo, bvo, bvv, mixed)
     recording.kernel(TriplesEnergy(sizes, threads, processes, of, most), list)
     return recording
 
@@ -279,7 +280,7 @@ def work_bytes(describe: Describe, sizes: Sizes, block: int, threads: int) -> in
     depend on blocks, so those of a stage with all orbitals in one block are asked."""
 
     def look() -> int:
-        stages = [describe, triples] if methods.of(sizes.method).has_triples else [describe]
+        stages: list[Describe] = [describe, triples] if methods.of(sizes.method).has_triples else [describe]
         recorded = (each(sizes, max(sizes.virtual), threads, is_stored=True) for each in stages)
         return math.ceil(max(each.work_space(block) for each in recorded))
 

@@ -239,7 +239,8 @@ class TriplesEnergy:
     def _empty(self, blocks: Sequence[Range]) -> Values:
         """Whether two orbitals of a block are one: then triples of open shells have none."""
         begins, ends = np.array(blocks).T
-        return (ends - begins == 1) & (len(self.sizes.occupied) == 2)
+        found: Values = (ends - begins == 1) & (len(self.sizes.occupied) == 2)
+        return found
 
     def _has(self, s: int, *, mixed: bool) -> bool:
         """Whether a spin has triples, with two of its orbitals (`mixed`) or with three."""
