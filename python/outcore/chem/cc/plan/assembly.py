@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outcore.chem.cc.equations import methods
 from outcore.chem.cc.equations.densities import ClosedDensities
 from outcore.chem.cc.equations.excited import kinds
 from outcore.chem.cc.equations.excited.open_transformed import OpenTransformedHamiltonian
