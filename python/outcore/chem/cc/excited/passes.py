@@ -42,7 +42,7 @@ class Products:
     squares: Values
 
 
-class Traffic:
+class PassTraffic:
     """Counts the disk traffic of passes. Any thread, except where noted."""
 
     def __init__(self) -> None:
@@ -85,9 +85,9 @@ class _Tiles:
     """
 
     def __init__(
-        self, threads: int, limit_bytes: int, beside: int, driver: Array, traffic: Traffic | None
+        self, threads: int, limit_bytes: int, beside: int, driver: Array, traffic: PassTraffic | None
     ) -> None:
-        self._driver, self._traffic = driver, traffic or Traffic()
+        self._driver, self._traffic = driver, traffic or PassTraffic()
         tile_bytes = 8 * max(
             (math.prod(driver.layout.tile_shape(each)) for each in driver.layout.stored), default=1
         )
@@ -184,7 +184,7 @@ def products(
     multiplied: Sequence[StateVector],
     first: int,
     limit_bytes: int = 0,
-    traffic: Traffic | None = None,
+    traffic: PassTraffic | None = None,
 ) -> Products:
     """Scalar products of vectors. Rows are the vectors from number `first` on. multiplied: H times each vector."""
     m, guard = len(vectors), threading.Lock()
@@ -253,7 +253,7 @@ def correct(
     energies: Values,
     new: Sequence[StateVector],
     limit_bytes: int = 0,
-    traffic: Traffic | None = None,
+    traffic: PassTraffic | None = None,
 ) -> Values:
     """Puts corrections of states, [state][vector], into new vectors; returns the norms of residuals."""
     sums, guard = np.zeros(len(states)), threading.Lock()
@@ -305,7 +305,7 @@ def combine(
     vectors: Sequence[StateVector],
     rows: Values,
     limit_bytes: int = 0,
-    traffic: Traffic | None = None,
+    traffic: PassTraffic | None = None,
 ) -> None:
     """Replaces the first vectors by combinations of all. rows: coefficients [new][old]."""
 

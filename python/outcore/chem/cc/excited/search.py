@@ -93,7 +93,7 @@ class Search(davidson.Search[Iteration]):
         self._new: list[StateVector] = []
         self.found = 0
         self._done, self._moved = 0, NOTHING  # since the last iteration
-        self._traffic = passes.Traffic()
+        self._traffic = passes.PassTraffic()
 
     def run(self, guesses: Callable[[], Sequence[FirstState]]) -> list[StateVector]:
         """Searches from the vectors of the checkpoint, or from start vectors. `guesses` returns at least as many of
