@@ -14,7 +14,7 @@ import pytest
 
 from outcore import _core
 from outcore.base.errors import OutcoreError
-from outcore.chem.ci import deal, estimate, groups, plan
+from outcore.chem.ci import deal, estimate, groups, plan, speeds
 from outcore.chem.ci.search import SearchOptions
 from outcore.chem.ci.space import Space
 from outcore.chem.ci.tiles import VectorTiling
@@ -291,7 +291,7 @@ def test_a_forecast_knows_that_the_last_process_computes_longer():
     found = make_plan(FOLDED)
     hamiltonian = ci_cases.random_hamiltonian(12, irreps=IRREPS)
     result = estimate.of_plan(found, hamiltonian, SLOW)
-    alike = SLOW.of_product(result.flops, found.options.threads * found.processes)
+    alike = speeds.of_product(SLOW, result.flops, found.options.threads * found.processes)
     assert result.uneven == found.deal("float64").work.uneven > 1
     assert result.parts[0] == pytest.approx(result.uneven * alike)
 

@@ -109,8 +109,8 @@ def test_factors_that_differ_within_their_tolerance_are_the_same(tmp_path, monke
 
 
 def test_a_directory_that_is_not_there(tmp_path):
-    with water(tmp_path / "none" / "kept") as ci, pytest.raises(OutcoreError, match="none"):
-        ci.kernel()
+    with pytest.raises(OutcoreError, match="none"):
+        water(tmp_path / "none" / "kept")
 
 
 # ---- faults ----

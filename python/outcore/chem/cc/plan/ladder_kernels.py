@@ -188,7 +188,7 @@ class LadderIntegrals:
         return 1
 
     def moved(self, done: Sequence[float]) -> dict[Any, Touched]:
-        """PassTraffic. Blocks of three-index integrals that were read last stay: each is read about once."""
+        """Traffic. Blocks of three-index integrals that were read last stay: each is read about once."""
         read = {each: Touched(float(each.nbytes), 0.0) for each in self.operands}
         return read | {each: Touched(0.0, float(each.nbytes)) for each in self.results}
 

@@ -222,7 +222,7 @@ class TriplesEnergy:
         return self.moved_by(ranges_of(self.sizes.virtual, len(done)), sum(done) / len(done))
 
     def moved_by(self, blocks: Sequence[Sequence[Range]], share: float = 1.0) -> dict[Any, Touched]:
-        """PassTraffic of this share of the tasks with these blocks of each spin."""
+        """Traffic of this share of the tasks with these blocks of each spin."""
         found = dict.fromkeys(self.operands, 0.0)
         if any(self._has(s, mixed=mixed) for s in range(len(blocks)) for mixed in (False, True)):
             for boo in self.of.boo:
