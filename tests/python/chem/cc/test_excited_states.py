@@ -147,6 +147,16 @@ def test_tight_energies_are_the_same_in_any_memory(ground: Ground, name: str) ->
     assert np.ptp(every, axis=0).max() < 1e-9
 
 
+def test_the_lower_of_two_states_that_nearly_have_one_energy_is_found() -> None:
+    """In nearly symmetric ammonia. The lower one converges last, and its energy rises on its way."""
+    atoms = "N 0 0 0.1; H 0.94 0 -0.27; H -0.47 0.814 -0.27; H -0.47 -0.814 -0.27"
+    with made(fitted(atoms, "6-31g"), ladder="rebuild", conv_tol=1e-9, conv_tol_normt=1e-7) as cc:
+        cc.kernel()
+        two, three = (cc.eaccsd(nroots=count, tolerance=1e-8)[0] for count in (2, 3))
+    assert two == pytest.approx(three[:2], abs=1e-7)
+    assert 1e-6 < three[2] - three[1] < 2e-5
+
+
 def test_stored_integrals_have_the_precision_that_amplitudes_need(water: Any) -> None:
     for limit, name, item_bytes in ((1e-7, "float32", 4), (0.9e-7, "float64", 8)):
         with made(water, conv_tol_normt=limit, ladder="memory") as cc:

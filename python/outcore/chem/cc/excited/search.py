@@ -237,7 +237,8 @@ class Search(davidson.Search[Iteration]):
     def _look_above(self) -> bool:
         """Corrects states above the roots, once: residuals of roots do not show a state of another symmetry, which
         may lie above the roots before it is corrected and below them after it. Returns whether a root has fallen,
-        or a state may still fall below the roots if it falls once more by as much."""
+        or a state may still fall below the roots: if it falls once more by as much, or by the norm of its residual,
+        as energies of a matrix that is not symmetric may rise before they fall."""
         count, before = self.count, self.energies
         energies, rows = above(self.space, count, self._guards)
         self._pool.vectors.extend(each.doubles for each in self._new)
@@ -263,7 +264,8 @@ class Search(davidson.Search[Iteration]):
         self.solve(self._products(first, self.space))
         found, _ = above(self.space, count, len(energies))
         least = self.energies.max() - SAME
-        return bool((2 * found - energies < least).any() or (self.energies < before - SAME).any())
+        may_fall = (2 * found - energies < least).any() or (energies - residuals < least).any()
+        return bool(may_fall or (self.energies < before - SAME).any())
 
     def expand(self) -> None:
         active = self.active()
