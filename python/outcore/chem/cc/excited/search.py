@@ -68,7 +68,8 @@ class Search(davidson.Search[Iteration]):
     `on_iteration` is called with each iteration. `kept`: the checkpoint of vectors, from which another search goes
     on. `follows`: singles of states, of unit norm, which roots follow by overlap of singles in the order given;
     None: roots are the lowest. `alone`: nobody knows the lowest roots, so the search looks for others once it has
-    converged. `found`: number of vectors that the checkpoint had."""
+    converged. `found`: number of vectors that the checkpoint had. `is_whole`: whether these are states of a search
+    that has looked for others."""
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class Search(davidson.Search[Iteration]):
         self._vectors: list[StateVector] = []
         self._multiplied: list[StateVector] = []
         self._new: list[StateVector] = []
-        self.found = 0
+        self.found, self.is_whole = 0, False
         self._done, self._moved = 0, NOTHING  # since the last iteration
         self._traffic = passes.PassTraffic()
 
@@ -108,12 +109,16 @@ class Search(davidson.Search[Iteration]):
             self._multiply(0)
             self.solve(self._products(0, None))
         self.iterate()
-        may_fall = self._alone
+        if self._alone and self.found and not self.is_whole and self.converged and not self.exhausted:
+            self._add_start_vectors(guesses())
+            self.iterate()
+        # States of a search that has looked for others are taken as they are, if they have converged.
+        may_fall = self._alone and not (self.is_whole and len(self.iterations) == 1)
         while may_fall and self.converged and not self.exhausted and self._guards > 0:
             may_fall = self._look_above()
             self.iterate()
         self._shrink(self.states)
-        self._commit(np.eye(self.count))
+        self._commit(np.eye(self.count), is_whole=self.converged and not self.exhausted)
         self._pool.release(self._vectors)
         return self._vectors
 
@@ -129,13 +134,28 @@ class Search(davidson.Search[Iteration]):
         else:
             self._pool.vectors.append(array)
 
+    def _add_start_vectors(self, guesses: Sequence[FirstState]) -> None:
+        """Adds start vectors to the states. A search that another run has begun may lack them: the checkpoint has
+        room for few vectors, and that run may have ended before all of them were multiplied. States of symmetries
+        that no vector has would be missed."""
+        self._pool.vectors.extend(each.doubles for each in self._new)
+        self._new = []
+        self._shrink(self.states)
+        first = len(self._vectors)
+        for each in guesses:
+            if len(self._vectors) == self.limits.vectors * self.count:
+                break
+            self._begin(each)
+        self._multiply(first)
+        self.solve(self._products(first, self.space))
+
     # ---- the checkpoint ----
 
     def _take_kept(self) -> bool:
         """Takes vectors of another run as the small space; false: there are too few."""
         if self._kept is None:
             return False
-        errors = []
+        errors, whole = [], []
         for number in range(LEAST * self.count):
             arrays = self._pool.vectors.pop(), self._pool.products.pop()
             found = self._kept.bring(self.room, number, *arrays)
@@ -146,6 +166,7 @@ class Search(davidson.Search[Iteration]):
             self._vectors.append(StateVector(found.singles, arrays[0]))
             self._multiplied.append(StateVector(found.multiplied, arrays[1]))
             errors.append(found.error)
+            whole.append(found.is_whole)
         self.found = len(self._vectors)
         if self.found >= self.count:
             try:
@@ -154,6 +175,7 @@ class Search(davidson.Search[Iteration]):
                 pass
             else:
                 self.errors = np.maximum(self.errors, errors)
+                self.is_whole = all(whole[: self.count])
                 return True
         self._pool.vectors.extend(each.doubles for each in self._vectors)
         self._pool.products.extend(each.doubles for each in self._multiplied)
@@ -175,7 +197,7 @@ class Search(davidson.Search[Iteration]):
             rows = [states, before if len(before) else unit[count : min(first, 2 * count)], *rows]
         self._commit(np.concatenate(rows)[: LEAST * count])
 
-    def _commit(self, rows: Matrix) -> None:
+    def _commit(self, rows: Matrix, *, is_whole: bool = False) -> None:
         if self._kept is None:
             return
         m = len(self._multiplied)
@@ -190,7 +212,7 @@ class Search(davidson.Search[Iteration]):
                     sum(x * each.singles for x, each in zip(row, group[:m], strict=True))
                     for group in (self._vectors, self._multiplied)
                 )
-                kept = KeptVector(np.asarray(one), np.asarray(other), float(errors[number]))
+                kept = KeptVector(np.asarray(one), np.asarray(other), float(errors[number]), is_whole)
                 self._kept.put(self.room, number, row, vectors, products, kept)
 
     # ---- passes over vectors ----
