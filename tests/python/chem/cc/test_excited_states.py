@@ -263,6 +263,25 @@ def test_settings_out_of_range_are_refused(water: Any, settings: dict[str, Any],
         cc.eomee_ccsd_singlet(**settings)
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"left": True}, r"no argument 'left', unlike PySCF: left vectors .*properties\(\)"),
+        ({"koopmans": True}, "no argument 'koopmans', unlike PySCF: .*guess="),
+        ({"partition": "mp"}, "no argument 'partition', unlike PySCF"),
+        ({"eris": None}, "no argument 'eris', unlike PySCF"),
+        ({"max_cycles": 3}, "no argument 'max_cycles': did you mean 'max_cycle'"),
+    ],
+    ids=str,
+)
+def test_keywords_that_are_not_there_are_named(
+    ground: Ground, settings: dict[str, Any], message: str
+) -> None:
+    for method in (ground("memory").ipccsd, ground("memory").eomee_ccsd_singlet):
+        with pytest.raises(TypeError, match=message):
+            method(nroots=1, **settings)
+
+
 def test_more_roots_than_there_are(ground: Ground) -> None:
     with pytest.raises(OutcoreError, match="single excitations"):
         ground("memory").eomee_ccsd_singlet(nroots=1000)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outcore.base import keywords
 from outcore.base.errors import OutcoreError
 from outcore.chem import davidson
 from outcore.chem.cc.equations.excited import guess, kinds
@@ -227,13 +229,24 @@ def _refused(detail: str) -> OutcoreError:
     return OutcoreError(errno.ENOTSUP, METHOD, detail=detail)
 
 
+_OF_PYSCF = {
+    "left": "left vectors are found by states.properties()",
+    "koopmans": "roots are the lowest; guess= has start vectors whose states are followed",
+    "partition": "the Hamiltonian is not partitioned",
+    "eris": "integrals are those of this object",
+    "imds": "intermediates are those of this object",
+}
+"""Keywords of PySCF's methods of the same names that are refused, and why."""
+
+
 class StateResults:
-    """The part of a CCSD object with states, by PySCF's names."""
+    """The part of a CCSD object with states, by PySCF's names. Unlike PySCF's, these methods return a `States`
+    object beside the energies. They refuse PySCF's keywords `left`, `koopmans`, `partition`, `eris` and `imds`."""
 
     def states(self: CCSD, kind: str, **settings: Any) -> States:  # type: ignore[misc]
         """States of a kind ("ee", "ip", "ea" or "sf"; `multiplicity=3`: triplets of closed shells): see
-        `StateSettings` and `States`. Collective."""
-        return States(self, kind, StateSettings(**settings))
+        `StateSettings` and `States`. Collective. Raises TypeError for a keyword that is no setting."""
+        return States(self, kind, _settings_of(settings))
 
     def eomee_ccsd_singlet(self: CCSD, nroots: int = 1, **settings: Any) -> tuple[Any, States]:  # type: ignore[misc]
         """Excitation energies (Hartree) of the lowest singlets, a number if there is one, and the states.
@@ -272,6 +285,16 @@ def spin_square(of: CCSD) -> float:
     overlaps = alpha.T @ of.reference.overlap @ beta
     projection = 0.5 * (alpha.shape[1] - beta.shape[1])
     return float(projection * (projection + 1) + beta.shape[1] - np.vdot(overlaps, overlaps))
+
+
+def _settings_of(given: dict[str, Any]) -> StateSettings:
+    known = [each.name for each in fields(StateSettings)]
+    for name in given:
+        if name in _OF_PYSCF:
+            raise TypeError(f"{METHOD} has no argument '{name}', unlike PySCF: {_OF_PYSCF[name]}")
+        if name not in known:
+            raise TypeError(f"{METHOD} has no argument '{name}': {keywords.hint(name, known)}")
+    return StateSettings(**given)
 
 
 def _check_open(of: CCSD) -> None:
