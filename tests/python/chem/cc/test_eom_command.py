@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cc_support import WATER
+from cc_support import WATER, mean_field
 
 from outcore.base.errors import NotConverged, OutcoreError
 from outcore.cli import main as cli
 
+OPEN = ["--charge", "1", "--spin", "1"]
 LOOSE = ["--cc-tol", "1e-3", "--amplitude-tol", "1e-2", "--state-tol", "1e-2"]
 
 
@@ -75,8 +76,13 @@ def test_exact_integrals_have_the_ions_of_pyscf(water: Path, tmp_path: Path) -> 
         ["ip", "--properties"],
         pytest.param(["ea", "--properties"], marks=pytest.mark.long),
         pytest.param(["ee", "--multiplicity", "3", "--properties"], marks=pytest.mark.long),
+        ["sf", *OPEN],
+        pytest.param(["sf", *OPEN, "--properties"], marks=pytest.mark.long),
+        pytest.param(["ip", *OPEN, "--properties"], marks=pytest.mark.long),
+        ["ea", *OPEN],
+        pytest.param(["ea", *OPEN, "--properties"], marks=pytest.mark.long),
     ],
-    ids=["ee", "triplets", "ea", "properties", "Dyson", "properties of ea", "properties of triplets"],
+    ids=" ".join,
 )
 def test_the_least_memory_is_enough(water: Path, kind: list[str]) -> None:
     """In fresh processes, which hold nothing else yet."""
@@ -99,10 +105,30 @@ def test_the_least_memory_is_enough(water: Path, kind: list[str]) -> None:
 def test_states_that_have_not_converged_are_an_error_and_no_result(
     water: Path, tmp_path: Path, capsys: Any
 ) -> None:
-    with pytest.raises(NotConverged, match="state-iterations"):
-        options = ["--state-iterations", "2", "--states", "1", "--cc-tol", "1e-3", "--amplitude-tol", "1e-2"]
-        run(water, *options, "--json", tmp_path / "found.json")
-    assert "has not converged" in capsys.readouterr().out
+    """Of three ions some have converged first; the rest has no number in the results, and none in the text."""
+    path, states = tmp_path / "found.json", list[dict[str, Any]]()
+    arguments = ["--kind", "ip", "--states", "3", "--properties", "--state-tol", "1e-5", "--json", path]
+    for iterations in range(2, 20):
+        capsys.readouterr()
+        with pytest.raises(NotConverged, match="state-iterations") as caught:
+            run(water, *arguments, "--state-iterations", iterations, *LOOSE[:4], basis="sto-3g")
+        states = json.loads(path.read_text())["states"]
+        if any(each["converged"] for each in states):
+            break
+    text = capsys.readouterr().out
+    left = [number for number, each in enumerate(states, 1) if not each["converged"]]
+    assert len(states) == 3 and 0 < len(left) < 3
+    numbers = ", ".join(map(str, left))
+    assert re.search(rf"\(roots? {numbers} of 3\)", str(caught.value))
+    for number, each in enumerate(states, 1):
+        line = re.search(rf"^ +{number} +(.*)$", text[text.index("singles") :], re.MULTILINE)
+        assert line is not None
+        if each["converged"]:
+            assert f"{each['energy_hartree']:.8f}" in line[1]
+        else:
+            assert each == {"converged": False}
+            assert line[1] == "has not converged"
+    assert "dipole" not in text and "properties_seconds" not in json.loads(path.read_text())
 
 
 def test_open_shells_have_states(water: Path, tmp_path: Path, capsys: Any) -> None:
@@ -176,8 +202,14 @@ def test_properties_are_shown_and_written(water: Path, tmp_path: Path, capsys: A
     assert files["found.svg"].read_text().startswith("<?xml")
     mol, _, orbitals, occupations, *_ = molden.load(str(tmp_path / "pairs2.molden"))
     assert occupations[0] == pytest.approx(found["states"][1]["natural_transition_weights"][0], abs=1e-4)
-    overlap = orbitals.T @ mol.intor("int1e_ovlp") @ orbitals
-    assert overlap[0, 0] == pytest.approx(1.0, abs=1e-4)
+    pairs = len(occupations) // 2
+    assert occupations[pairs:] == pytest.approx(occupations[:pairs])
+    metric = mol.intor("int1e_ovlp")
+    for group in (orbitals[:, :pairs], orbitals[:, pairs:]):  # holes, particles
+        assert group.T @ metric @ group == pytest.approx(np.eye(pairs), abs=1e-4)
+    inside = mean_field(WATER, "sto-3g").mo_coeff[:, :5].T @ metric @ orbitals
+    assert np.linalg.norm(inside[:, 0]) > 0.99
+    assert np.linalg.norm(inside[:, pairs]) < 0.1
     strength = found["states"][0]["oscillator_strength"]
     assert re.search(rf"^ +1 +[0-9.]+ +[0-9.]+ +{strength:.6f} ", capsys.readouterr().out, re.MULTILINE)
 
@@ -190,6 +222,27 @@ def test_an_estimate_has_properties(water: Path, tmp_path: Path) -> None:
     assert of_left <= set(found["properties_estimate"]["arrays"])
     assert of_densities <= set(found["densities_estimate"]["arrays"])
     assert not (of_left | of_densities) & set(found["states_estimate"]["arrays"])
+
+
+@pytest.mark.parametrize(("kind", "array"), [("sf", "usf"), ("ip", "uip"), ("ea", "uea")])
+def test_an_estimate_of_open_shells_has_arrays_of_their_states(
+    water: Path, tmp_path: Path, capsys: Any, kind: str, array: str
+) -> None:
+    from outcore.chem.cc.equations.excited import kinds
+
+    path = tmp_path / "found.json"
+    options = ["--kind", kind, *OPEN, "--states", "2", "--properties", "--estimate", "--json", path]
+    assert run(water, *options, basis="sto-3g") == 0
+    found = json.loads(path.read_text())
+    names = kinds.of(array).names
+    assert len(names) > 1
+    for stage, wanted in (
+        ("states_estimate", [f"{name}{n}" for name in names for n in range(6)]),
+        ("properties_estimate", [f"R{name}{n}" for name in names for n in range(2)]),
+        ("densities_estimate", [f"{side}{name}{n}" for side in "RL" for name in names for n in range(2)]),
+    ):
+        assert set(wanted) <= set(found[stage]["arrays"])
+    assert re.search(r"least memory: \d+ MB", capsys.readouterr().out)
 
 
 def test_ions_have_dyson_orbitals(water: Path, tmp_path: Path, capsys: Any) -> None:
@@ -225,6 +278,7 @@ def test_transition_orbitals_of_open_shells_are_of_both_spins(water: Path, tmp_p
     assert sum(weights["alpha"] + weights["beta"]) == pytest.approx(1.0, abs=1e-2)
     text = (tmp_path / "pairs1.molden").read_text()
     assert text.count("Spin= Beta") == 2 * len(weights["beta"])
+    assert text.count("Sym= hole") == text.count("Sym= particle")
 
 
 def test_triplets_have_moments_and_no_strengths(water: Path, tmp_path: Path, capsys: Any) -> None:

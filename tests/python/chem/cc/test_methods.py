@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +142,41 @@ def test_cc2_is_that_of_another_program(water: Any) -> None:
     scf_type pk, freeze_core, e_convergence 1e-11, d_convergence and r_convergence 1e-10."""
     found = energy(water, 1, method="cc2", integrals="conventional")
     assert abs(found - (75.983978960889 - 76.112583151045)) < 1e-8
+
+
+def test_lccd_is_that_of_another_program(water: Any) -> None:
+    """-0.133978491341 of Psi4 1.3.2, energy("lccd") with cc_type conv, scf_type pk, freeze_core true,
+    e_convergence and d_convergence 11, r_convergence 9."""
+    found = energy(water, 1, method="lccd", integrals="conventional")
+    assert abs(found + 0.133978491341) < 1e-8
+
+
+@pytest.mark.memory
+@pytest.mark.parametrize(
+    "name", ["dcsd", "cc2", *(pytest.param(each, marks=pytest.mark.long) for each in ("ccd", "lccd"))]
+)
+def test_a_method_runs_in_the_least_memory(name: str, tmp_path: Path) -> None:
+    """In fresh processes, which hold nothing else yet."""
+    path, found = tmp_path / "water.xyz", tmp_path / "found.json"
+    path.write_text("3\nwater\n" + WATER.replace("; ", "\n") + "\n")
+    command = [sys.executable, "-m", "outcore", "ccsd", path, "--method", name, "--basis", "cc-pvdz"]
+    command += ["--frozen", "1", "--threads", "1", "--scratch", tmp_path]
+    command += ["--json", found, "--cc-tol", "1e-9", "--amplitude-tol", "1e-7"]
+
+    def run(*more: str) -> str:
+        ended = subprocess.run([*map(str, command), *more], capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    least = re.search(r"least memory: (\d+) MB", run("--estimate"))
+    assert least is not None
+    energies, results = [], dict[str, Any]()
+    for memory in ("2GB", f"{least[1]}MB"):
+        run("--memory", memory)
+        results = json.loads(found.read_text())
+        energies.append(results[f"{name}_correlation_hartree"])
+    assert abs(energies[1] - energies[0]) < 1e-8
+    assert results["peak_memory_bytes"] <= results["memory_budget_bytes"] == int(least[1]) * 10**6
 
 
 def test_ccd_is_that_of_pyscf(water: Any) -> None:
