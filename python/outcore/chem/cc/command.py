@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem import least
 from outcore.chem import reference as references
+from outcore.chem.cc import disks, forecast
 from outcore.chem.cc.equations import methods
+from outcore.chem.cc.forecast import DENSITIES, LAMBDA, TRIPLES
 from outcore.chem.cc.options import Options
 from outcore.chem.cc.plan import describe
 from outcore.chem.cc.plan.places import METHOD
 from outcore.chem.cc.settings import Settings
 from outcore.chem.gradients import command as density_command
+from outcore.chem.gradients.forecast import DERIVATIVES, RESPONSE
 from outcore.chem.gradients.options import ASKED
 from outcore.chem.hf.settings import Settings as HFSettings
 from outcore.chem.run import MoleculeRun
@@ -29,14 +32,14 @@ if TYPE_CHECKING:
     from outcore.chem.cc.ccsd import CCSD
     from outcore.chem.cc.gradient import RelaxedResponse
     from outcore.chem.cc.iteration import Iteration
+    from outcore.chem.cc.least import AfterIterations
+    from outcore.chem.cc.plan.plan import Plan
     from outcore.chem.cc.plan.sizes import Sizes
+    from outcore.chem.gradients.forecast import Part
     from outcore.chem.mean_field import Kind
     from outcore.chem.ri.auxiliary import Purpose
     from outcore.chem.ri.source import Source
 
-_TRIPLES, _LAMBDA, _DENSITIES = "derivatives of (T)", "Lambda equations", "densities"
-_RESPONSE, _DERIVATIVES = "orbital response", "derivatives of integrals"
-_SETS: tuple[Purpose, Purpose] = ("jk", "mp2")
 _SHORT_S = 0.1  # overheads, which a plan leaves out, may be most of a time below it
 
 
@@ -104,7 +107,7 @@ class CoupledClusterRun(MoleculeRun):
             f"scratch {self.world.scratch}",
         )
         self._source: Source | None = None
-        self._predicted: dict[str, float] = {}  # seconds of each part, by `_forecast`
+        self._predicted: dict[str, Part] = {}
         self._predict_memory()
         self.predict_file(METHOD, self._largest_file)
 
@@ -170,17 +173,26 @@ class CoupledClusterRun(MoleculeRun):
             ladder_type=Settings(**options.settings()).ladder_type,
         )
 
+    @property
+    def _follows(self) -> AfterIterations:
+        """The stages after iterations that the options ask for."""
+        from outcore.chem.cc.least import AfterIterations
+
+        options, relaxed = self.options, self.options.of_density
+        return AfterIterations(
+            triples=options.triples, multipliers=relaxed, relaxed=relaxed, gradient=options.gradient
+        )
+
     def _least_of_stages(self, rank: int, cuts: Sequence[int], jk_bytes: int) -> dict[str, int]:
         """The least bytes of each stage after the SCF, whose J and K take `jk_bytes`."""
         from outcore.chem import least_memory
-        from outcore.chem.cc.least import AfterIterations, stages
+        from outcore.chem.cc.least import stages
         from outcore.chem.gradients.command import fitting_of
 
-        options, mol, relaxed = self.options, self._mol, self.options.of_density
-        asked = AfterIterations(
-            triples=options.triples, multipliers=relaxed, relaxed=relaxed, gradient=options.gradient
-        )
-        fitting = fitting_of(options, self._sets, jk_bytes) if relaxed else None
+        options, mol = self.options, self._mol
+        asked, fitting = self._follows, None
+        if asked.relaxed:
+            fitting = fitting_of(options, self._sets, jk_bytes)
         sizes, left = self._sizes(rank, cuts), least_memory.left_by_scf(mol)
         return stages(self.world, mol, sizes, self.threads, asked, fitting, left=left)
 
@@ -227,6 +239,7 @@ class CoupledClusterRun(MoleculeRun):
         )
         if options.of_density:
             made.later = describe.response_of_triples if options.triples else describe.response
+            made.follows = self._follows
         return made
 
     def _largest_file(self) -> int:
@@ -324,10 +337,10 @@ class CoupledClusterRun(MoleculeRun):
             self.results |= {"lambda_iterations": len(iterations), "densities_seconds": seconds}
             in_iterations = sum(each.seconds for each in iterations)
             if iterations:
-                self._compare({_LAMBDA: in_iterations / len(iterations)})
+                self._compare({LAMBDA: in_iterations / len(iterations)})
             if not cc.has_triples:  # else `_triples` has counted the iterations
                 seconds -= in_iterations
-            self._compare({f"{_DENSITIES} and {_RESPONSE}": seconds})
+            self._compare({f"{DENSITIES} and {RESPONSE}": seconds})
             density_command.show(
                 self, self.options, self._mol, found.densities, lambda: self._gradient(found)
             )
@@ -335,7 +348,7 @@ class CoupledClusterRun(MoleculeRun):
     def _gradient(self, found: RelaxedResponse) -> Any:
         begin = time.monotonic()
         gradient = found.gradient()
-        self._compare({_DERIVATIVES: time.monotonic() - begin})
+        self._compare({DERIVATIVES: time.monotonic() - begin})
         return gradient
 
     def _set_up(self, cc: CCSD) -> None:
@@ -359,58 +372,30 @@ class CoupledClusterRun(MoleculeRun):
         self.console.print(plan.time(triples=self.options.triples))
         self.results["estimate"] = plan.as_json()
         if self.options.of_density:
-            self.results["estimate"]["densities"] = self._estimate_densities(cc)
+            self.results["estimate"]["densities"] = self._estimate_densities(cc, plan)
 
-    # ---- time of densities and gradients ----
+    # ---- densities and gradients, as predicted ----
 
-    def _forecast(self, cc: CCSD) -> dict[str, float]:
-        """Predicted seconds of each part after the iterations, in the memory of the run; for Lambda equations those
-        of one iteration. A run shows them beside the actual seconds. Collective."""
-        options, found = self.options, dict[str, float]()
-        what: describe.Describe = describe.response
-        if options.triples:
-            what = describe.response_of_triples
-            found[_TRIPLES] = cc.estimate(describe.triple_derivatives).seconds_once
-        plan = cc.estimate(what)
-        found[_LAMBDA] = plan.iteration_s
-        found[_DENSITIES] = plan.seconds_once
-        made: dict[str, float] = {}
-        with self.world.together("estimate"):
-            if self.root:
-                made = self._forecast_gradient(cc)
-        return found | self.world.broadcast(made)
+    def _forecast(self, cc: CCSD) -> dict[str, Part]:
+        """Each part after the iterations; a run shows predicted beside actual seconds. Collective."""
+        free, storage = self.free_bytes() * self.world.size, density_command.place_of(self.options)
+        return forecast.after_iterations(cc, self._sets, self._follows, storage, free)
 
-    def _forecast_gradient(self, cc: CCSD) -> dict[str, float]:
-        """Predicted seconds of the parts that plans of coupled cluster leave out. Not collective."""
-        from outcore.chem.gradients import forecast
-
-        mol, threads, workers = self._mol, cc.threads, cc.threads * self.world.size
-        of_scf, of_method = (
-            forecast.FittedPass.of(mol, self._sets[each], cc.screening, threads) for each in _SETS
-        )
-        occupied = [max(int(each), 1) for each in mol.nelec[: len(cc.spins)]]
-        correlated = [each.occupied + each.virtual for each in cc.spins]
-        found = {_RESPONSE: forecast.orbital_response(of_scf, of_method, occupied, correlated) / workers}
-        if self.options.gradient:
-            found[_DERIVATIVES] = forecast.derivatives(of_scf, of_method, occupied, correlated) / workers
-        return found
-
-    def _estimate_densities(self, cc: CCSD) -> dict[str, Any]:
-        """Shows and returns the estimates of all parts after the iterations."""
-        found: dict[str, Any] = {}
-        for name, seconds in self._forecast(cc).items():
-            self.say(f"{name}: {seconds:.3g} s{' an iteration' if name == _LAMBDA else ''}")
-            found[name] = {"seconds": seconds}
-        rows, spins = int(self._sets["mp2"].nao), len(cc.spins)
-        largest = max(sum(each.sizes) for each in cc.spins)
-        density = 8 * rows * largest**2 * spins
-        self.say(f"three-index densities: on disk {density / 1e6:.0f} MB")
-        return found | {"three-index densities": {"disk_bytes": density}}
+    def _estimate_densities(self, cc: CCSD, plan: Plan) -> dict[str, Any]:
+        """Shows and returns the estimates of all parts after the iterations. plan: of the iterations."""
+        found = self._forecast(cc)
+        for name, part in found.items():
+            self.say(f"{name}: {part.told(' an iteration' if name == LAMBDA else '')}")
+        gamma = disks.of_densities(plan.sizes)
+        self.say(f"three-index densities: on disk {gamma / 1e6:.0f} MB")
+        return {name: asdict(part) for name, part in found.items()} | {
+            "three-index densities": {"disk_bytes": gamma}
+        }
 
     def _compare(self, seconds: dict[str, float]) -> None:
         """Shows actual beside predicted seconds. seconds: by the name of a part, or of parts joined by 'and'."""
         for name, took in seconds.items():
-            parts = [self._predicted.get(each, 0.0) for each in name.split(" and ")]
+            parts = [self._predicted[each].seconds for each in name.split(" and ") if each in self._predicted]
             self.say(f"{name}: {took:.2g} s{_predicted(sum(parts), took)}")
             self.results.setdefault("densities_forecast", {})[name] = [sum(parts), took]
 
@@ -453,7 +438,7 @@ class CoupledClusterRun(MoleculeRun):
         if self.options.of_density:
             predicted = " with derivatives and multipliers"
             in_iterations = sum(each.seconds for each in cc.multipliers.iterations)
-            self._compare({_TRIPLES: seconds - in_iterations})
+            self._compare({TRIPLES: seconds - in_iterations})
         self.say(f"(T) energy                {energy:.10f} Eh, {seconds:.1f} s{predicted}")
         self.say(f"CCSD(T) energy            {cc.e_tot + energy:.10f} Eh")
         moved = cc.moved_by_triples

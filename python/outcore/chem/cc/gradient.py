@@ -19,6 +19,7 @@ from pyscf.grad import rhf
 
 from outcore.base.errors import OutcoreError
 from outcore.chem import reference as references
+from outcore.chem.cc import disks
 from outcore.chem.gradients import correlation
 from outcore.chem.gradients import scf as of_scf
 from outcore.chem.gradients.fitted import independent
@@ -62,6 +63,7 @@ class RelaxedResponse:
         of.multipliers.release_densities(
             *(array for each in fixed.three_index for array in (each.oo, each.vo, each.vv))
         )
+        disks.check_densities(of, of.multipliers.room.plan.sizes)
         self._gammas = [
             self._over_orbitals(each, spin.coefficients)
             for each, spin in zip(fixed.three_index, of.spins, strict=True)

@@ -18,10 +18,11 @@ from outcore.job.processes import free_memory_of_each
 from outcore.job.scratch import bytes_here, check_room
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from outcore.chem.cc.ccsd import CCSD
     from outcore.chem.cc.equations.unrestricted import UnrestrictedEquations
+    from outcore.chem.cc.keep.checkpoint import Checkpoint
     from outcore.chem.cc.plan.describe import Describe
     from outcore.chem.cc.plan.plan import Plan
     from outcore.tensor.arrays.array import Array
@@ -90,17 +91,22 @@ class Inherited:
                 name = inside.pop()[1]
                 entries[name] = replace(entries[name], in_memory=False)
 
-    def check_disks(self, plan: Plan, kept_bytes: int = 0, side: str = "") -> None:
+    def check_disks(
+        self,
+        plan: Plan,
+        kept: Callable[[Checkpoint], int] | None = None,
+        attempted: str = "coupled cluster",
+    ) -> None:
         """Raises OutcoreError (ENOSPC) if scratch disks have no room for new arrays of the plan, or the disk of the
-        checkpoint has none for `kept_bytes` of vectors of a side, see KeptStates. Collective."""
+        checkpoint has none for the bytes that `kept` returns. attempted: for the message. Collective."""
         of, scratch = self._of, self._of.world.scratch
         there = {name for name, entry in self._entries.items() if not entry.in_memory}
         new = sum(e.bytes for name, e in plan.arrays.items() if not e.in_memory and name not in there)
         with of.world.together("look at the scratch disk"):
             needs = [(Path(scratch), bytes_here(of.world, scratch, new))]
-        if of.kept is not None and kept_bytes:
-            needs.append((of.kept.directory, of.kept.room_for_states(kept_bytes, side)))
-        check_room(of.world, "coupled cluster", needs, largest_file=of.largest_file(plan))
+        if of.kept is not None and kept is not None:
+            needs.append((of.kept.directory, kept(of.kept)))
+        check_room(of.world, attempted, needs, largest_file=of.largest_file(plan))
 
     def room(self, plan: Plan) -> Room:
         """A room of the plan with the inherited arrays in it. Collective."""

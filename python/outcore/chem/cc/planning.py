@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from outcore.base.errors import OutcoreError
 from outcore.base.sizes import in_words
 from outcore.chem import reference as references
-from outcore.chem.cc import fno, least
+from outcore.chem.cc import disks, fno, least
 from outcore.chem.cc.least import AfterIterations
 from outcore.chem.cc.plan import describe
 from outcore.chem.cc.plan import plan as plans
@@ -41,7 +41,8 @@ class Planning:
 
     Attributes:
         plan: the plan of iterations, once it is made.
-        follows: stages known to come after iterations; `prepare` checks that there is memory for them.
+        follows: stages known to come after iterations; `prepare` checks that there is memory for them, and `set_up`
+            that disks have room.
     """
 
     follows = AfterIterations()
@@ -69,15 +70,16 @@ class Planning:
 
     def estimate(self: CCSD, what: Describe = describe.iterations) -> plans.Plan:  # type: ignore[misc]
         """A plan for an estimate: nothing but three-index functions is computed. It has all virtual orbitals, as
-        nobody knows yet how many natural ones `fno` leaves. what: the stage to plan. Collective."""
+        nobody knows yet how many natural ones `fno` leaves. what: the stage to plan, in the memory that was free
+        before anything was computed. Collective."""
         self._source = self._source or self._make_source()
-        return self._make_plan(self._source, what)
+        return self._make_plan(self._source, what, self._free_before)
 
     # ---- memory, before anything is computed ----
 
     def begin(self: CCSD, wanted: AfterIterations) -> None:  # type: ignore[misc]
-        """Runs iterations, if they have not run, and checks first that there is memory for the `wanted` stages
-        after them. Collective. Raises OutcoreError (ENOMEM) before anything is computed."""
+        """Runs iterations, if they have not run, and checks first that there is memory and room on disks for the
+        `wanted` stages after them. Collective. Raises OutcoreError (ENOMEM, ENOSPC) before anything is computed."""
         if self.uncorrelated:
             return
         if self.plan is None:
@@ -86,7 +88,10 @@ class Planning:
         else:
             self.check_memory(wanted)
         if self.equations is None:
+            self.follows = wanted
             self.kernel()
+        elif self._multipliers is None:
+            disks.check(self, wanted)
 
     def check_memory(self: CCSD, wanted: AfterIterations) -> None:  # type: ignore[misc]
         """Raises OutcoreError (ENOMEM) if iterations, or the `wanted` stages after them, need more memory than was
@@ -200,8 +205,11 @@ class Planning:
             )
         )
 
-    def _make_plan(self: CCSD, source: Source, what: Describe = describe.iterations) -> plans.Plan:  # type: ignore[misc]
-        free, disk = self._free(), free_bytes_of_all(self.world, self.world.scratch)
+    def _make_plan(  # type: ignore[misc]
+        self: CCSD, source: Source, what: Describe = describe.iterations, free: Allowance | None = None
+    ) -> plans.Plan:
+        free = free or self._free()
+        disk = free_bytes_of_all(self.world, self.world.scratch)
         rates = measured(self.world, self.threads)
         sizes = self._sizes(source, self.spins)
         return self._of_rank_0(
@@ -258,10 +266,11 @@ class Planning:
         scratch = self.world.scratch
         with self.world.together("look at the scratch disk"):
             needs = [(Path(scratch), bytes_here(self.world, scratch, plan.disk_bytes))]
-        # Once amplitudes have converged, the checkpoint gets nothing more but energies of (T).
+        # Once amplitudes have converged, the checkpoint gets no more of them; `disks` checks for later stages.
         if self._checkpoint is not None and not self._checkpoint.has_converged(self.settings):
             needs.append((self._checkpoint.directory, self._checkpoint.room_bytes(plan.kept_bytes)))
         check_room(self.world, "coupled cluster", needs, largest_file=self.largest_file(plan))
+        disks.check(self, self.follows)
 
     def largest_file(self: CCSD, plan: plans.Plan) -> int:  # type: ignore[misc]
         """Bytes of the largest file of each process."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.base.errors import NotConverged, OutcoreError
-from outcore.chem.cc import triple_response
+from outcore.chem.cc import disks, triple_response
 from outcore.chem.cc.equations import orbitals
 from outcore.chem.cc.equations.open_triple_arrays import OpenDerivatives
 from outcore.chem.cc.equations.triple_arrays import Derivatives
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from outcore.chem.cc.equations.open_multipliers import OpenMultiplierEquations
     from outcore.chem.cc.gradient import RelaxedResponse
     from outcore.chem.cc.keep.checkpoint import Checkpoint, KeptMultipliers
+    from outcore.chem.cc.plan.describe import Describe
+    from outcore.chem.cc.plan.room import Room
     from outcore.tensor.arrays.array import Array
 
 Values = np.ndarray[Any, np.dtype[Any]]
@@ -80,7 +82,7 @@ class Multipliers:
         of = self._of
         if of.has_triples:
             inherited, triples = triple_response.derive(of)
-            room = inherited.room(inherited.plan(describe.response_of_triples))
+            room = self._room_of(inherited, describe.response_of_triples)
             of_triples: Derivatives | OpenDerivatives | None
             if isinstance(triples, Derivatives):
                 of_triples = Derivatives(room, triples.t1, triples.one)
@@ -88,7 +90,7 @@ class Multipliers:
                 of_triples = OpenDerivatives(room, triples.t1, triples.one)
         else:
             inherited, of_triples = Inherited(of), None
-            room = inherited.room(inherited.plan(describe.response))
+            room = self._room_of(inherited, describe.response)
         made = assembly.multipliers(
             room,
             [each.fock for each in of.spins],
@@ -99,6 +101,12 @@ class Multipliers:
         )
         of.replace_room(room, made.of)
         return made
+
+    def _room_of(self, inherited: Inherited, what: Describe) -> Room:
+        plan = inherited.plan(what)
+        kept_bytes = disks.kept_of_multipliers(plan)
+        inherited.check_disks(plan, lambda kept: kept.room_for_multipliers(kept_bytes), _ATTEMPTED)
+        return inherited.room(plan)
 
     # ---- iterations ----
 

@@ -6,6 +6,7 @@ import errno
 from typing import TYPE_CHECKING
 
 from outcore.base.errors import OutcoreError
+from outcore.chem.cc import disks
 from outcore.chem.cc.equations.integrals import Integrals
 from outcore.chem.cc.equations.open_triple_derivatives import OpenTripleDerivatives
 from outcore.chem.cc.equations.open_triples import OpenTriplesOf
@@ -45,7 +46,11 @@ def derive(of: CCSD) -> tuple[Inherited, Derivatives | OpenDerivatives]:
     before = of.room
     assert before is not None and of.equations is not None
     inherited = Inherited(of, before, three_index(of.equations))
-    room = inherited.room(inherited.plan(describe.triple_derivatives))
+    plan = inherited.plan(describe.triple_derivatives)
+    inherited.check_disks(
+        plan, lambda kept: kept.room_for_triples(disks.kept_of_triples(plan)), disks.TRIPLES
+    )
+    room = inherited.room(plan)
     names = assembly.spin_names(len(of.spins))
     integrals = [Integrals(room, each, name) for each, name in zip(room.spaces, names, strict=True)]
     arrays = {name: room.array(name) for name in amplitudes(of.equations)}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from outcore.chem.cc.least import FittedSets
     from outcore.chem.frozen import Frozen
     from outcore.chem.gradients.densities import Densities, Matrix
+    from outcore.chem.gradients.forecast import Part
     from outcore.chem.gradients.options import DensityOptions
     from outcore.chem.options import MoleculeOptions
     from outcore.chem.ri.auxiliary import Purpose
@@ -45,7 +47,7 @@ def fitted_needs(
         "spins": spins,
         "screening": screening,
         "threads": run.threads,
-        "storage": "disk" if options.checkpoint else options.storage,
+        "storage": place_of(options),
     }
     scf = run.least_of_fitted_scf(mol, sets["jk"], spins, group)
     left = least_memory.left_by_scf(mol)
@@ -76,6 +78,18 @@ def fitting_of(options: MoleculeOptions, sets: dict[Purpose, Mole], jk_bytes: in
         screening=SCREENING if options.screening is None else options.screening,
         storage=options.storage,
     )
+
+
+def place_of(options: MoleculeOptions) -> str:
+    """The storage of fitted integrals: those of a checkpoint lie on disk."""
+    return "disk" if options.checkpoint else options.storage
+
+
+def tell_parts(run: MoleculeRun, parts: Mapping[str, Part], name: str) -> None:
+    """Shows parts of an estimate, and puts them into the results under this name."""
+    for title, part in parts.items():
+        run.say(f"{title}: {part.told()}")
+    run.results[name] = {title: asdict(part) for title, part in parts.items()}
 
 
 def of_scf(run: MoleculeRun, options: DensityOptions, mf: Any) -> None:

@@ -1,12 +1,17 @@
 """Coulomb and exchange energies with exact integrals: PySCF contracts derivatives of the integrals as it computes
-them; shells are tasks of all processes."""
+them; shells are tasks of all processes. That is so for stored integrals, too: what is stored are integrals, not
+their derivatives, so an SCF that stores them has no faster gradient than a direct one. The native contraction is
+that of fitted integrals (`three_index`)."""
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outcore.chem.gradients.forecast import DERIVATIVES, Part
 from outcore.parallel import team
 from outcore.parallel.tasks import tasks_of
 
@@ -52,8 +57,6 @@ def exact(
     The energy is Coulomb and exchange within the density of the SCF, and between it and the correction.
     Collective."""
     from pyscf import lib
-    from pyscf.grad import rhf
-    from pyscf.scf import _vhf
 
     weight, changed = densities.weight, any(each.change is not None for each in densities.spins)
     of_scf = [each.of_scf for each in densities.spins]
@@ -66,24 +69,12 @@ def exact(
     blocks = _blocks(mol, left // _block_bytes(mol, spins, threads, changed), world.size)
     counter = world.counter()
     with world.together("derivatives of two-electron integrals"), lib.with_omp_threads(threads):
-        screened = _vhf._VHFOpt(mol, "int2e_ip1", "CVHFgrad_jk_prescreen", dmcondname="CVHFnr_dm_cond1")
-        screened.q_cond = rhf._calc_q_cond(mol, screened)
+        screened = _screened(mol)
         functions, atoms = mol.ao_loc_nr(), np.repeat(np.arange(mol.natm), _functions_of_atoms(mol))
 
         def work(_thread: int, task: int) -> None:
             first, last = blocks[task]
-            j, k = _vhf.direct_mapdm(
-                mol._add_suffix("int2e_ip1"),
-                "s2kl",
-                ("lk->s1ij", "jk->s1il"),
-                given,
-                3,
-                mol._atm,
-                mol._bas,
-                mol._env,
-                vhfopt=screened,
-                shls_slice=(first, last, *(0, mol.nbas) * 3),
-            )
+            j, k = _contracted(mol, given, screened, first, last)
             box = slice(int(functions[first]), int(functions[last]))
             j_scf = weight * np.sum(j[:spins], axis=0)
             force = np.einsum("xmn,mn->mx", j_scf, half[box])
@@ -101,6 +92,60 @@ def exact(
 
         team.each(tasks_of(counter, len(blocks)), 1, work)
     return found
+
+
+def _screened(mol: Any) -> Any:
+    from pyscf.grad import rhf
+    from pyscf.scf import _vhf
+
+    screened = _vhf._VHFOpt(mol, "int2e_ip1", "CVHFgrad_jk_prescreen", dmcondname="CVHFnr_dm_cond1")
+    screened.q_cond = rhf._calc_q_cond(mol, screened)
+    return screened
+
+
+def _contracted(mol: Any, given: Matrix, screened: Any, first: int, last: int) -> Any:
+    """J and K of densities `given` [set][n][n] with derivatives by the functions of shells first .. last - 1."""
+    from pyscf.scf import _vhf
+
+    return _vhf.direct_mapdm(
+        mol._add_suffix("int2e_ip1"),
+        "s2kl",
+        ("lk->s1ij", "jk->s1il"),
+        given,
+        3,
+        mol._atm,
+        mol._bas,
+        mol._env,
+        vhfopt=screened,
+        shls_slice=(first, last, *(0, mol.nbas) * 3),
+    )
+
+
+def seconds(mol: Any, spins: int, threads: int) -> float:
+    """Predicted seconds of one process for all of `exact`, from one shell of each kind. Not collective."""
+    from pyscf import lib
+    from pyscf.scf import hf
+
+    kinds = [(mol.bas_angular(b), mol.bas_nprim(b), mol.bas_nctr(b)) for b in range(mol.nbas)]
+    given = np.array([hf.init_guess_by_minao(mol) / 2] * spins)
+    total = 0.0
+    with lib.with_omp_threads(threads):
+        screened = _screened(mol)
+        for kind, count in Counter(kinds).items():
+            shell = [number for number, each in enumerate(kinds) if each == kind][count // 2]
+            begin = time.perf_counter()
+            _contracted(mol, given, screened, shell, shell + 1)
+            total += count * (time.perf_counter() - begin)
+    return total
+
+
+def parts(mol: Any, world: World, spins: int, threads: int) -> dict[str, Part]:
+    """The estimate of a gradient: nothing of it is on disk. Collective."""
+    found = 0.0
+    with world.together("estimate"):
+        if world.rank == 0:
+            found = seconds(mol, spins, threads)
+    return {DERIVATIVES: Part(world.broadcast(found) / world.size)}
 
 
 def _functions_of_atoms(mol: Any) -> Any:

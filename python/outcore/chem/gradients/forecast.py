@@ -1,5 +1,5 @@
-"""Predicted time of orbital response and of derivatives of fitted integrals: operations by the rate of products of
-matrices, integrals by a sample of them; `job.rate_cache` has both rates of this machine."""
+"""Predicted time and disk space of densities, orbital response and derivatives of fitted integrals: operations by
+the rate of products of matrices, integrals by a sample of them; `job.rate_cache` has both rates of this machine."""
 
 from __future__ import annotations
 
@@ -21,6 +21,28 @@ if TYPE_CHECKING:
 PRODUCTS = 15
 """Usual number of products with J and K, in the equations of orbital response and after their solution."""
 _SAMPLE = 40  # pairs of shells
+_SHARE = 4
+_DOUBLE = 8
+_TILE = 4  # most orbitals of a chunk of an array on disk, which is stored as a whole
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a calculation, as predicted. disk_bytes: the most that lies on disk in it, over all processes."""
+
+    seconds: float
+    disk_bytes: int = 0
+
+    def told(self, each: str = "") -> str:
+        """For people. each: what the seconds are of, if not of the whole part."""
+        disk = f"on disk at most {self.disk_bytes / 1e6:.0f} MB" if self.disk_bytes else "nothing on disk"
+        return f"{self.seconds:.3g} s{each}, {disk}"
+
+
+def on_disk(size_bytes: int, storage: str, free_bytes: int) -> int:
+    """The most bytes on disk of arrays of `size_bytes`, over all processes, that go to disk if memory lacks.
+    free_bytes: of all processes, of which other arrays may have three quarters."""
+    return 0 if storage == "auto" and _SHARE * size_bytes < free_bytes else size_bytes
 
 
 @dataclass(frozen=True)
@@ -96,26 +118,125 @@ class FittedPass:
         n = self.functions
         return sum(2.0 * self.auxiliary * n * p * (n + q) for p, q in shapes) * times / self.rates.flops
 
+    # ---- bytes, over all processes ----
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the integrals."""
+        return self.auxiliary * self.columns * _DOUBLE
+
+    def turned_bytes(self, shapes: Sequence[tuple[int, int]]) -> int:
+        """Bytes of arrays over auxiliary functions and pairs of orbitals on disk, in whole chunks."""
+        return sum(self.auxiliary * -(-p // _TILE) * _TILE * q for p, q in shapes) * _DOUBLE
+
+
+def densities_of_mp2(of_method: FittedPass, shapes: Sequence[tuple[int, int]]) -> float:
+    """Seconds of one thread, with integrals over orbitals. shapes: occupied and virtual orbitals of each spin."""
+    q, operations = of_method.auxiliary, 0.0
+    for o, v in shapes:
+        for other, above in shapes:
+            operations += 4.0 * q * o * v * other * above + 2.0 * o * v * other * above * (o + v)
+    again = of_method.made + of_method.turned(shapes, 1)
+    fits = sum(4.0 * float(q) ** 2 * o * v for o, v in shapes)
+    return again + (operations + fits) / of_method.rates.flops
+
 
 def orbital_response(
-    of_scf: FittedPass, of_method: FittedPass, occupied: Sequence[int], correlated: Sequence[int]
+    of_scf: FittedPass, of_method: FittedPass, occupied: Sequence[int], shapes: Sequence[tuple[int, int]]
 ) -> float:
-    """Seconds of one thread. occupied, correlated: orbitals of each spin. A density that is no sum over occupied
-    orbitals counts as a difference of two, each with as many orbitals as are occupied, at most."""
-    gradient = of_method.made + of_method.turned([(m, m) for m in correlated], 2)
+    """Seconds of one thread. occupied: orbitals of each spin. shapes: of its three-index density. A density that is
+    no sum over occupied orbitals counts as a difference of two, each with as many orbitals as are occupied, at
+    most."""
+    gradient = of_method.made + of_method.turned(shapes, 2)
     product = of_scf.turned([(2 * o, of_scf.functions) for o in occupied], 1)
     return gradient + of_scf.made + of_scf.fitted + PRODUCTS * product
 
 
+def derivatives_of_scf(of_scf: FittedPass, shapes: Sequence[tuple[int, int]]) -> float:
+    """Seconds of one thread. shapes: occupied orbitals of each spin, and orbitals of the space of its density."""
+    overlaps = sum(6.0 * float(of_scf.auxiliary) ** 2 * o * r for o, r in shapes) / of_scf.rates.flops
+    return of_scf.made + of_scf.turned(shapes, 2) + overlaps + of_scf.derived
+
+
 def derivatives(
-    of_scf: FittedPass, of_method: FittedPass, occupied: Sequence[int], correlated: Sequence[int]
+    of_scf: FittedPass, of_method: FittedPass, occupied: Sequence[int], shapes: Sequence[tuple[int, int]]
 ) -> float:
-    """Seconds of one thread, of the integrals of the SCF and of the method after it."""
-    n = of_scf.functions
-    shapes = [(o, n) for o in occupied]
-    overlaps = sum(6.0 * float(of_scf.auxiliary) ** 2 * o * n for o in occupied) / of_scf.rates.flops
-    first = of_scf.made + of_scf.turned(shapes, 2) + overlaps + of_scf.derived
-    return first + of_method.turned([(m, m) for m in correlated], 1) + of_method.derived
+    """Seconds of one thread, of the integrals of the SCF and of the method after it; see `orbital_response`."""
+    first = derivatives_of_scf(of_scf, [(o, of_scf.functions) for o in occupied])
+    return first + of_method.turned(shapes, 1) + of_method.derived
+
+
+DENSITIES_OF_MP2 = "densities of RI-MP2"
+RESPONSE, DERIVATIVES = "orbital response", "derivatives of integrals"
+
+
+def of_scf(
+    of_scf: FittedPass, occupied: Sequence[int], workers: int, storage: str, free: int
+) -> dict[str, Part]:
+    """The gradient of an SCF. workers: threads of all processes. storage, free: see `on_disk`."""
+    shapes = [(o, o) for o in occupied]
+    return {
+        DERIVATIVES: Part(
+            derivatives_of_scf(of_scf, shapes) / workers,
+            on_disk(of_scf.turned_bytes(shapes), storage, free),
+        )
+    }
+
+
+def after_mp2(
+    of_scf: FittedPass,
+    of_method: FittedPass,
+    occupied: Sequence[int],
+    shapes: Sequence[tuple[int, int]],
+    workers: int,
+    storage: str,
+    free: int,
+    *,
+    gradient: bool,
+) -> dict[str, Part]:
+    """Parts after the energy of RI-MP2, with occupied and virtual orbitals `shapes` of each spin; see `of_scf`."""
+    density = on_disk(of_method.turned_bytes(shapes), storage, free)
+    made = Part(densities_of_mp2(of_method, shapes) / workers, 2 * density)  # B and Gamma
+    return {DENSITIES_OF_MP2: made} | after_method(
+        of_scf,
+        of_method,
+        occupied,
+        shapes,
+        workers,
+        storage,
+        free,
+        gradient=gradient,
+        density_bytes=density,
+    )
+
+
+def after_method(
+    of_scf: FittedPass,
+    of_method: FittedPass,
+    occupied: Sequence[int],
+    shapes: Sequence[tuple[int, int]],
+    workers: int,
+    storage: str,
+    free: int,
+    *,
+    gradient: bool,
+    density_bytes: int,
+) -> dict[str, Part]:
+    """Parts after the densities of a method, whose three-index density takes `density_bytes` on disk; see
+    `of_scf`."""
+    integrals = on_disk(of_scf.bytes, storage, free)
+    found = {
+        RESPONSE: Part(
+            orbital_response(of_scf, of_method, occupied, shapes) / workers, density_bytes + integrals
+        )
+    }
+    if gradient:
+        exchange = of_scf.turned_bytes([(o, of_scf.functions) for o in occupied])
+        found[DERIVATIVES] = Part(
+            derivatives(of_scf, of_method, occupied, shapes) / workers,
+            density_bytes + integrals + on_disk(exchange, storage, free),
+        )
+    return found
 
 
 def _shells(mol: Mole) -> str:

@@ -21,7 +21,7 @@ from outcore.chem.hf.settings import METHOD, STORAGES
 from outcore.chem.options import GROUP, ROHF, SMEARING
 from outcore.chem.run import UNDECIDED, MoleculeRun
 from outcore.chem.symmetry import known_group
-from outcore.cli.run import Run, with_options
+from outcore.cli.run import with_options
 from outcore.job import preflight
 from outcore.job.resources import parse_bytes
 from outcore.job.scratch import find_scratch
@@ -229,12 +229,20 @@ def _least(run: MoleculeRun, mf: Any) -> dict[str, int]:
     return found
 
 
-def _forecast(run: Run, mf: Any) -> None:
+def _forecast(run: MoleculeRun, mf: Any) -> None:
+    from outcore.chem.gradients.exact import parts as exact_parts
     from outcore.chem.hf.estimate import forecast
+
+    assert isinstance(run.options, DensityOptions)
 
     found = forecast(mf.mol, mf.settings, mf.world)
     run.console.print(found.table())
     run.results |= found.as_json()
+    if run.options.gradient:
+        spins = 1 if mf.istype("RHF") and not mf.mol.spin else 2
+        density_command.tell_parts(
+            run, exact_parts(mf.mol, mf.world, spins, run.threads), "gradient_estimate"
+        )
     run.finish(mf.world)
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyscf.gto import Mole
 
     from outcore.chem.frozen import Frozen
+    from outcore.chem.gradients.forecast import Part
     from outcore.chem.mp2.mp2 import MP2
     from outcore.chem.operations import FoundOperations
     from outcore.chem.restart import Checkpoint, FoundOrbitals
@@ -135,7 +136,7 @@ class _Run(MoleculeRun):
         self._smearing, self._alone = smearing, "mp2" not in auxiliary
         self._unrestricted = not rohf and (options.uhf or self._mol.spin != 0)
         self._kind = "ROHF" if rohf else "UHF" if self._unrestricted else "RHF"
-        sets = self.check_auxiliary(self._mol, auxiliary)
+        sets = self._sets = self.check_auxiliary(self._mol, auxiliary)
         spins = 2 if self._unrestricted else 1
         correlated = None if frozen is None else before_scf(self._mol, *frozen, spins=spins)
         self.open_world()
@@ -251,8 +252,40 @@ class _Run(MoleculeRun):
 
     def densities_of_scf(self) -> None:
         """Computes the requested properties of the density, in a run that ends with the SCF."""
-        if self.options.of_density and not self.options.estimate:
+        if self.options.estimate:
+            if self.options.gradient:
+                self._estimate_gradient(None)
+        elif self.options.of_density:
             density_command.of_scf(self, self.options, self._mf)
+
+    def _estimate_gradient(self, mp2: MP2 | None) -> None:
+        """Shows the time and disk space of densities and gradients, of the SCF or of MP2. Collective."""
+        from outcore.chem.gradients import forecast
+
+        threads = self.threads
+        parts: dict[str, Part] = {}
+        free, storage = self.free_bytes() * self.world.size, density_command.place_of(self.options)
+        screening = self._mf.with_df.screening
+        occupied = [max(int(each), 1) for each in self._mol.nelec[: 1 if self._kind == "RHF" else 2]]
+        with self.world.together("estimate"):
+            if self.root:
+                workers = threads * self.world.size
+                of_scf = forecast.FittedPass.of(self._mol, self._sets["jk"], screening, threads)
+                if mp2 is None:
+                    parts = forecast.of_scf(of_scf, occupied, workers, storage, free)
+                elif shapes := [each.shape for each in mp2.orbitals if all(each.shape)]:
+                    of_method = forecast.FittedPass.of(self._mol, self._sets["mp2"], screening, threads)
+                    parts = forecast.after_mp2(
+                        of_scf,
+                        of_method,
+                        occupied,
+                        shapes,
+                        workers,
+                        storage,
+                        free,
+                        gradient=self.options.gradient,
+                    )
+        density_command.tell_parts(self, self.world.broadcast(parts), "gradient_estimate")
 
     def _renew(self) -> None:
         """Makes a new world, also for J and K that later stages need."""
@@ -349,6 +382,8 @@ class _Run(MoleculeRun):
         mp2.prepare()
         forecast = self._forecast("MP2", mp2.forecast)
         if self.options.estimate:
+            if self.options.of_density:
+                self._estimate_gradient(mp2)
             return
         mp2.on_warning = self.warn
         watch, start = TrafficWatch(), time.monotonic()

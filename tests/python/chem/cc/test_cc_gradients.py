@@ -299,7 +299,8 @@ def test_an_estimate_tells_what_the_run_says_that_it_has_predicted(tmp_path: Pat
         return json.loads(result.read_text())
 
     found = told("--estimate")["estimate"]["densities"]
-    predicted = told("--cc-tol", 0.9, "--amplitude-tol", 0.9)["densities_forecast"]
+    run = told("--cc-tol", 0.9, "--amplitude-tol", 0.9)
+    predicted = run["densities_forecast"]
     together = {name: [found[each]["seconds"] for each in name.split(" and ")] for name in predicted}
     assert {name: sum(each) for name, each in together.items()} == {
         name: seconds for name, (seconds, _) in predicted.items()
@@ -312,3 +313,5 @@ def test_an_estimate_tells_what_the_run_says_that_it_has_predicted(tmp_path: Pat
     }
     assert min(min(each) for each in together.values()) > 0
     assert found["three-index densities"]["disk_bytes"] > 0
+    chunk = 128 << 10  # stored as a whole
+    assert run["peak_disk_bytes"] <= max(each["disk_bytes"] for each in found.values()) + chunk

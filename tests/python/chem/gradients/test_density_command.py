@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,17 +21,20 @@ from outcore.chem import ri
 from outcore.chem.mp2 import MP2
 
 WATER = "3\nwater\nO 0 0 0.1\nH 0 0.75 -0.47\nH 0.1 -0.75 -0.5\n"
+CHUNK_BYTES = 128 << 10  # a chunk is stored as a whole
 HYDROXYL = "2\nhydroxyl\nO 0 0 0\nH 0.1 0 0.97\n"
 
 
-def run(command: str, text: str, folder: Path, *arguments: str) -> dict:
+def run(command: str, text: str, folder: Path, *arguments: str, alone: bool = False) -> dict:
+    """alone: in a process of its own, as the peak of disk space is that of a process."""
     path = folder / "molecule.xyz"
     path.write_text(text)
     results = folder / "results.json"
-    status = cli.run(
-        [command, str(path), "--scratch", str(folder), "--basis", "6-31g", "--json", str(results), *arguments]
-    )
-    assert status == 0
+    given = [command, str(path), "--scratch", str(folder), "--basis", "6-31g", "--json", str(results)]
+    if alone:
+        subprocess.run([sys.executable, "-m", "outcore", *given, *arguments], capture_output=True, check=True)
+    else:
+        assert cli.run([*given, *arguments]) == 0
     return json.loads(results.read_text())
 
 
@@ -85,12 +90,28 @@ def test_natural_orbitals_are_read_by_others(tmp_path):
     assert orbitals.T @ overlap @ orbitals == pytest.approx(np.eye(13), abs=1e-4)
 
 
-def test_an_estimate_has_their_memory(tmp_path):
-    plain, more = (
-        run("rimp2", WATER, tmp_path, "--estimate", *each)["least_memory_bytes"]
-        for each in ([], ["--gradient"])
-    )
-    assert more >= plain
+@pytest.mark.parametrize("command", ["ri-scf", "rimp2"])
+def test_an_estimate_bounds_the_disk_space_of_a_run(tmp_path, command):
+    arguments = ["--gradient", "--storage", "disk"]
+    estimate = run(command, WATER, tmp_path, *arguments, "--estimate")
+    energies = [estimate[each]["disk_bytes"] for each in ("scf_estimate", "mp2_estimate") if each in estimate]
+    parts = estimate["gradient_estimate"]
+    most = max(*energies, *(each["disk_bytes"] for each in parts.values()))
+    assert all(each["seconds"] > 0 and each["disk_bytes"] > 0 for each in parts.values())
+    used = run(command, WATER, tmp_path, *arguments, alone=True)["peak_disk_bytes"]
+    assert most / 3 < used < 1.2 * most + CHUNK_BYTES
+
+
+def test_in_memory_nothing_is_on_disk(tmp_path):
+    estimate = run("ri-scf", WATER, tmp_path, "--gradient", "--estimate")
+    assert [each["disk_bytes"] for each in estimate["gradient_estimate"].values()] == [0]
+    assert run("ri-scf", WATER, tmp_path, "--gradient", alone=True)["peak_disk_bytes"] == 0
+
+
+def test_an_estimate_of_exact_integrals_has_the_time(tmp_path, capsys):
+    (part,) = run("scf", WATER, tmp_path, "--estimate", "--gradient")["gradient_estimate"].values()
+    assert part["seconds"] > 0 and part["disk_bytes"] == 0
+    assert "derivatives of integrals" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,8 @@ class StateProperties:
         of, states = self._of, self.states
         names = describe.beside(states.kind_name, describe.RIGHT, 0)
         of_vector = sum(self.plan.entry(each).bytes for each in names)
-        inherited.check_disks(self.plan, 2 * LEAST * len(states.vectors) * of_vector, side="l")
+        kept_bytes = 2 * LEAST * len(states.vectors) * of_vector
+        inherited.check_disks(self.plan, lambda kept: kept.room_for_states(kept_bytes, "l"))
         if of.kept is None:
             return None
         mark: dict[str, Any] = {

@@ -70,11 +70,13 @@ class States:
             check_kind(of, kind, count, settings.core)
         inherited = Inherited(of)
         of.forget_multipliers()
-        way = quickest(
-            inherited.plan, kind, count, lambda plan: inherited.check_disks(plan, self._kept_bytes(plan))
-        )
+
+        def check_disks(plan: Plan) -> None:
+            inherited.check_disks(plan, lambda kept: kept.room_for_states(self._kept_bytes(plan)))
+
+        way = quickest(inherited.plan, kind, count, check_disks)
         self.plan = way.plan
-        inherited.check_disks(self.plan, self._kept_bytes(self.plan))
+        check_disks(self.plan)
         room = inherited.room(self.plan)
         self._names = of.orbital_names()
         equations = assembly.states(

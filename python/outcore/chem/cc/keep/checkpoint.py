@@ -118,6 +118,18 @@ class Checkpoint:
         """As `room_bytes`, for vectors of a search for states, from the right or the left; see KeptStates."""
         return self._room_bytes(whole, (f"{STATES}.[vh]{side}[0-9]",))
 
+    def room_after_iterations(self, whole: int) -> int:
+        """As `room_bytes`, for amplitudes, derivatives of (T), multipliers and steps of their iterations."""
+        return self._room_bytes(whole, (AMPLITUDES, DERIVATIVES, MULTIPLIERS, LAMBDA))
+
+    def room_for_triples(self, whole: int) -> int:
+        """As `room_bytes`, for derivatives of (T)."""
+        return self._room_bytes(whole, (DERIVATIVES,))
+
+    def room_for_multipliers(self, whole: int) -> int:
+        """As `room_bytes`, for multipliers and steps of their iterations."""
+        return self._room_bytes(whole, (MULTIPLIERS, LAMBDA))
+
     def _room_bytes(self, whole: int, names: tuple[str, ...]) -> int:
         with self.world.together("look at the checkpoint"):
             kept = [each for name in names for each in self.directory.glob(f"{name}*")]

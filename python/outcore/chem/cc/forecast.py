@@ -1,0 +1,63 @@
+"""Predicted time and disk space of the parts of coupled cluster after its iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from outcore.chem.cc import disks
+from outcore.chem.gradients import forecast
+from outcore.chem.gradients.forecast import FittedPass, Part
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+    from outcore.chem.cc.ccsd import CCSD
+    from outcore.chem.cc.least import AfterIterations
+    from outcore.chem.ri.auxiliary import Purpose
+
+TRIPLES, LAMBDA, DENSITIES = disks.TRIPLES, disks.LAMBDA, "densities"
+
+
+def after_iterations(
+    cc: CCSD, sets: Mapping[Purpose, Mole], wanted: AfterIterations, storage: str, free_bytes: int
+) -> dict[str, Part]:
+    """The wanted parts, in the memory of the run; the seconds of Lambda equations are those of one iteration. sets:
+    molecules with the auxiliary functions of the SCF and of coupled cluster. storage, free_bytes: see
+    `forecast.on_disk`. Collective."""
+    plans = disks.plans_of(cc, wanted)
+    needs = disks.stages(plans)
+    # A committed array stays beside the one that replaces it.
+    kept = {name: 0 if cc.kept is None else 2 * each.kept for name, each in needs.items()}
+    found = {}
+    if wanted.triples:
+        found[TRIPLES] = Part(plans[TRIPLES].seconds_once, needs[TRIPLES].arrays + kept[TRIPLES])
+    made = max(needs[LAMBDA].arrays, needs[disks.DENSITIES].arrays)
+    found[LAMBDA] = Part(plans[LAMBDA].iteration_s, needs[LAMBDA].arrays + kept[LAMBDA])
+    found[DENSITIES] = Part(plans[LAMBDA].seconds_once, made + kept[LAMBDA])
+    later: dict[str, Part] = {}
+    with cc.world.together("estimate"):
+        if cc.world.rank == 0:
+            later = _after_densities(cc, sets, wanted, storage, free_bytes, kept[LAMBDA])
+    return found | cc.world.broadcast(later)
+
+
+def _after_densities(
+    cc: CCSD, sets: Mapping[Purpose, Mole], wanted: AfterIterations, storage: str, free: int, kept: int
+) -> dict[str, Part]:
+    """Parts that plans of coupled cluster leave out. Not collective."""
+    mol, workers = cc.mol, cc.threads * cc.world.size
+    of_scf, of_method = (FittedPass.of(mol, sets[each], cc.screening, cc.threads) for each in ("jk", "mp2"))
+    occupied = [max(int(each), 1) for each in mol.nelec[: len(cc.spins)]]
+    shapes = [(each.occupied + each.virtual,) * 2 for each in cc.spins]
+    return forecast.after_method(
+        of_scf,
+        of_method,
+        occupied,
+        shapes,
+        workers,
+        storage,
+        free,
+        gradient=wanted.gradient,
+        density_bytes=of_method.turned_bytes(shapes) + kept,
+    )
