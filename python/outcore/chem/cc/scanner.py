@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from outcore.base.errors import NotConverged
 from outcore.chem.cc.least import AfterIterations
+from outcore.chem.gradients.geometries import GeometryCheckpoint, run_scf
 from outcore.chem.ri.fitting import DensityFitting
 
 if TYPE_CHECKING:
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 
 class Scanner:
     """Energies with the settings of a CCSD object; attributes are those of the newest object. Each call gives back
-    the arrays of the object before it, the first one, too. It takes over no checkpoint and no starting amplitudes.
+    the arrays of the object before it, the first one, too. It takes over no starting amplitudes.
+
+    If the object has a checkpoint, each geometry has its own in a directory below that, from which another run goes
+    on within the geometry. It is removed when the next geometry begins, see `GeometryCheckpoint`.
 
     derivatives: the caller will ask for them after each energy.
     """
@@ -27,6 +31,8 @@ class Scanner:
     def __init__(self, ccsd: CCSD) -> None:
         self._ccsd, self._scf = ccsd, ccsd.scf_object.as_scanner()
         self.derivatives = False
+        kept = ccsd.checkpoint
+        self._places = None if kept is None else GeometryCheckpoint(ccsd.world, kept)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ccsd, name)
@@ -37,11 +43,12 @@ class Scanner:
             mol = self._ccsd.mol.set_geom_(mol, inplace=False)
         old, old_mol = self._ccsd, self._ccsd.mol
         old.give_back()
-        self._scf(mol)
+        place = None if self._places is None else self._places.at(mol)
+        run_scf(self._scf, mol, old.world, place)
         fitting = vars(self._scf).get("with_df")
         if isinstance(fitting, DensityFitting):  # its integrals are recomputed where they are needed
             fitting.close_integrals()
-        new = self._ccsd = old.another(self._scf, **asdict(old.settings))
+        new = self._ccsd = old.another(self._scf, checkpoint=place, **asdict(old.settings))
         if self.derivatives:
             new.follows = AfterIterations(
                 triples=old.has_triples, multipliers=True, relaxed=True, gradient=True
@@ -54,3 +61,9 @@ class Scanner:
         if not old.has_triples:
             return new.e_tot
         return new.e_tot + new.ccsd_t(derivatives=self.derivatives)
+
+    def remove_checkpoint(self) -> None:
+        """Gives back all arrays, and removes the checkpoint of the last geometry. Collective."""
+        self._ccsd.give_back()
+        if self._places is not None:
+            self._places.remove()

@@ -1,5 +1,5 @@
 """Nuclear gradients: densities contracted with derivatives of integrals, which are computed when they are needed
-and never stored.
+and never stored. Stored integrals do not help a derivative: those on disk are of the energy alone.
 
 A method gives its one-particle densities, the energy-weighted density, and three-index densities where its
 integrals are fitted (`densities`). This room knows no method but the SCF.
@@ -8,6 +8,8 @@ Files:
 
     scf, objects:
         the SCF, and its gradients by PySCF's names
+    scanner, geometries:
+        one geometry after another, and the checkpoint of the one under way
     densities, properties:
         densities that a gradient needs, moments and charges
     response, correlation:

@@ -20,6 +20,10 @@ class GradientScanner(lib.GradScanner):  # type: ignore[misc]
         self.mol = molecule
         return energy, self.kernel(**given)
 
+    def remove_checkpoint(self) -> None:
+        """Removes the checkpoint of the last geometry. Collective."""
+        self.base.remove_checkpoint()
+
 
 def scanner_of(gradients: Any) -> Any:
     """A function of a molecule, which gives its energy (Hartree) and gradient. Collective, as its calls are."""

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from outcore.base import html, keywords
 from outcore.chem import doubts, problem
 from outcore.chem import reference as references
+from outcore.chem.gradients.geometries import GeometryCheckpoint, run_scf
 from outcore.chem.logs import INFO, NOTE
 from outcore.chem.method import Method
 from outcore.chem.mp2.finished_pairs import FinishedPairs
@@ -529,23 +530,32 @@ class MP2(Method):
 
 
 class _Scanner:
-    """Energies of one MP2 after another, with the settings of the first; its attributes are those of the newest."""
+    """Energies of one MP2 after another, with the settings of the first; its attributes are those of the newest. If
+    the first has a checkpoint, each geometry has its own in a directory below that, see `GeometryCheckpoint`."""
 
     def __init__(self, mp2: MP2) -> None:
         self._mp2, self._scf = mp2, mp2.scf_object.as_scanner()
+        kept = mp2.checkpoint
+        self._places = None if kept is None else GeometryCheckpoint(mp2.world, kept)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._mp2, name)
 
     def __call__(self, mol: Any) -> float:
-        self._scf(mol)
+        old = self._mp2
+        place = None if self._places is None else self._places.at(mol)
+        run_scf(self._scf, mol, old.world, place)
         fitting = vars(self._scf).get("with_df")
         if isinstance(fitting, DensityFitting):  # its integrals are recomputed where they are needed
             fitting.close_integrals()
-        old = self._mp2
-        self._mp2 = MP2(self._scf, comm=old.world, **old._given)
+        self._mp2 = MP2(self._scf, comm=old.world, checkpoint=place, **old._given)
         self._mp2.memory_bytes, self._mp2._owns_world = old.memory_bytes, old._owns_world
         self._mp2.settings = old.settings
         self._mp2.on_progress, self._mp2.on_warning = old.on_progress, old.on_warning
         self._mp2.kernel()
         return self._mp2.e_tot
+
+    def remove_checkpoint(self) -> None:
+        """Removes the checkpoint of the last geometry. Collective."""
+        if self._places is not None:
+            self._places.remove()

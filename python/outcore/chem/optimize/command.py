@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from outcore.base.errors import OutcoreError
-from outcore.chem import least
+from outcore.chem import least, scf_options
 from outcore.chem.gradients.options import ASKED
-from outcore.chem.options import FROZEN, FROZEN_VIRTUAL, MoleculeOptions
+from outcore.chem.options import FROZEN, FROZEN_VIRTUAL, ROHF, MoleculeOptions
 from outcore.chem.run import MoleculeRun
 from outcore.cli.run import with_options
 from outcore.job import preflight
@@ -21,6 +21,11 @@ from outcore.job import preflight
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
+    from outcore.chem.cc import CCSD
+    from outcore.chem.cc.least import AfterIterations
+    from outcore.chem.gradients.forecast import Part
+    from outcore.chem.mean_field import Kind
+    from outcore.chem.mp2 import MP2
     from outcore.chem.optimize.steps import Matrix
     from outcore.chem.ri.auxiliary import Purpose
 
@@ -43,6 +48,7 @@ class Options(MoleculeOptions):
         str | None,
         typer.Option(help="Auxiliary basis of rimp2, ccsd and ccsd(t). Default: that of the basis."),
     ] = None
+    rohf: Annotated[bool, ROHF] = False
     frozen: Annotated[str, FROZEN] = "0"
     frozen_virtual: Annotated[str, FROZEN_VIRTUAL] = "0"
     convergence: Annotated[
@@ -71,7 +77,12 @@ class Options(MoleculeOptions):
         ):
             if value not in known:
                 raise OutcoreError(errno.EINVAL, f"{option} {value}", detail=f"it may be {', '.join(known)}")
-        if self.method not in CORRELATED:
+        scf_options.check_one_method(self.uhf, self.rohf)
+        if self.method in CORRELATED:
+            preflight.refuse(
+                {"--rohf": self.rohf}, f"with --method {self.method}, whose gradients are of RHF and UHF"
+            )
+        else:
             unused = {
                 "--auxbasis": self.auxbasis,
                 "--frozen": None if self.frozen == "0" else self.frozen,
@@ -104,8 +115,8 @@ class Options(MoleculeOptions):
 
 @with_options
 def optimize(options: Options) -> int:
-    """A geometry of least energy, with geomeTRIC. With --checkpoint DIR finished steps are kept, and a run of the
-    same command goes on from them."""
+    """A geometry of least energy, with geomeTRIC. With --checkpoint DIR finished steps and the checkpoint of the
+    step under way are kept, and a run of the same command goes on from them."""
     with _Run(options) as run:
         run.work()
         run.finish(run.world)
@@ -119,14 +130,13 @@ class _Run(MoleculeRun):
     def __init__(self, options: Options) -> None:
         super().__init__(options)
         self._mol = self.build()
-        open_shells = options.uhf or bool(self._mol.spin)
-        self._kind = "UHF" if open_shells else "RHF"
+        self._kind: Kind = "ROHF" if options.rohf else "UHF" if options.uhf or self._mol.spin else "RHF"
         names: dict[Purpose, str | None] = {}
         if options.method != "scf":
             names["jk"] = options.jkbasis
         if options.method in CORRELATED:
             names["mp2"] = options.auxbasis
-        sets = self.check_auxiliary(self._mol, names)
+        sets = self._sets = self.check_auxiliary(self._mol, names)
         self.open_world()
         title = {"scf": self._kind, "ri-scf": f"RI-{self._kind}", "rimp2": "RI-MP2"}.get(
             options.method, f"RI-{options.method.upper()}"
@@ -145,35 +155,143 @@ class _Run(MoleculeRun):
         from outcore.chem.frozen import before_scf
         from outcore.chem.gradients import least as of_gradients
         from outcore.chem.gradients.command import fitted_needs, fitting_of
-        from outcore.chem.hf.settings import Settings
 
         options, mol = self.options, self._mol
-        spins = 1 if self._kind == "RHF" else 2
+        spins = self._spins
         if options.method == "scf":
-            given: dict[str, Any] = {
-                "storage": options.storage,
-                "threads": options.threads,
-                "screening": options.screening,
-            }
-            settings = replace(Settings(), **{name: each for name, each in given.items() if each is not None})
-            scf = least_memory.stored_scf(mol, settings, self.threads)
+            scf = least_memory.stored_scf(mol, self._stored_settings(), self.threads)
             return {"SCF": scf, "gradient": scf + of_gradients.of_exact(mol, spins, self.threads)}
         frozen = None
         if options.method in CORRELATED:
             frozen = before_scf(mol, options.frozen, options.frozen_virtual, spins=spins)
         if frozen is None or options.method == "rimp2":
             return fitted_needs(self, mol, sets, frozen, spins, gradient=True, relaxed=True)
-        from outcore.chem.cc.least import AfterIterations, sizes_of, stages
+        from outcore.chem.cc.least import sizes_of, stages
         from outcore.chem.cc.settings import Settings as CCSettings
 
         found = fitted_needs(self, mol, sets, None, spins, gradient=False, relaxed=False)
         vectors, rank = CCSettings.diis_space, int(sets["mp2"].nao)
         sizes = sizes_of(mol, frozen, spins=spins, rank=rank, vectors=vectors, auxmol=sets["mp2"])
-        triples = options.method == "ccsd(t)"
-        asked = AfterIterations(triples=triples, multipliers=True, relaxed=True, gradient=True)
+        asked = self._after_iterations()
         fitting = fitting_of(options, sets, max(found.values()))
         left = least_memory.left_by_scf(mol)
         return found | stages(self.world, mol, sizes, self.threads, asked, fitting, left=left)
+
+    @property
+    def _spins(self) -> int:
+        """Spins with orbitals of their own."""
+        return 1 if self._kind == "RHF" else 2
+
+    def _stored_settings(self) -> Any:
+        from outcore.chem.hf.settings import Settings
+
+        options = self.options
+        given: dict[str, Any] = {
+            "storage": options.storage,
+            "threads": options.threads,
+            "screening": options.screening,
+        }
+        return replace(Settings(), **{name: each for name, each in given.items() if each is not None})
+
+    def _after_iterations(self) -> AfterIterations:
+        from outcore.chem.cc.least import AfterIterations
+
+        triples = self.options.method == "ccsd(t)"
+        return AfterIterations(triples=triples, multipliers=True, relaxed=True, gradient=True)
+
+    # ---- the estimate of a step ----
+
+    def _estimate(self) -> None:
+        """Shows the time of one step, and the most that is on disk."""
+        from outcore.chem.gradients.command import tell_parts
+
+        parts = self._stored_parts() if self.options.method == "scf" else self._fitted_parts()
+        tell_parts(self, parts, "step_estimate")
+        seconds = sum(each.seconds for each in parts.values())
+        most = max(each.disk_bytes for each in parts.values())
+        self.say(f"one step: {seconds:.3g} s, on disk at most {most / 1e6:.0f} MB")
+        self.results |= {"step_seconds": seconds, "disk_bytes": most}
+
+    def _stored_parts(self) -> dict[str, Part]:
+        from outcore.chem.gradients import exact
+        from outcore.chem.gradients.forecast import Part
+        from outcore.chem.hf.estimate import forecast
+
+        settings = replace(self._stored_settings(), scratch=self.world.scratch)
+        found = forecast(self._mol, settings, self.world)
+        name, work = next(
+            (name, work) for name, work in found.ways.items() if name.startswith(settings.storage)
+        )
+        in_memory = found.memory_budget_bytes if name == "auto" else 0
+        scf = Part(work.seconds, max(0, work.bytes - in_memory))
+        return {"SCF": scf} | {
+            title: Part(part.seconds, scf.disk_bytes)
+            for title, part in exact.parts(self._mol, self.world, self._spins, self.threads).items()
+        }
+
+    def _fitted_parts(self) -> dict[str, Part]:
+        from outcore.chem import ri
+        from outcore.chem.gradients import forecast
+        from outcore.chem.gradients.command import place_of
+        from outcore.chem.mean_field import expected_cycles
+
+        options, mol, threads = self.options, self._mol, self.threads
+        given = self.common_settings() | {"checkpoint": None}
+        mf = getattr(ri, self._kind)(mol, options.jkbasis, **given)
+        options.set_up(mf, asked=ASKED)
+        integrals, cycles = mf.with_df.prepare(), expected_cycles(mf)
+        free, screening = self.free_bytes() * self.world.size, mf.with_df.screening
+        occupied = [max(int(each), 1) for each in mol.nelec[: self._spins]]
+        workers = threads * self.world.size
+        parts: dict[str, Part] = {}
+        with self.world.together("estimate"):
+            if self.root:
+                scf = integrals.forecast(cycles)
+                parts["SCF"] = forecast.Part(scf.seconds, scf.disk_bytes)
+                if options.method == "ri-scf":
+                    of_scf = forecast.FittedPass.of(mol, self._sets["jk"], screening, threads)
+                    parts |= forecast.of_scf(of_scf, occupied, workers, options.storage, free)
+        mf.with_df.close_integrals()
+        parts = self.world.broadcast(parts)
+        if options.method == "ri-scf":
+            return parts
+        if options.method != "rimp2":
+            return parts | self._parts_of_ccsd(free)
+        mp2 = self._mp2(self.stand_in(mol, self._kind))
+        mp2.prepare()
+        more: dict[str, Part] = {}
+        with self.world.together("estimate"):
+            if self.root:
+                energy = mp2.forecast()
+                more["RI-MP2"] = forecast.Part(energy.seconds, energy.disk_bytes)
+                of_scf, of_method = (
+                    forecast.FittedPass.of(mol, self._sets[each], screening, threads)
+                    for each in ("jk", "mp2")
+                )
+                shapes = [each.shape for each in mp2.orbitals]
+                more |= forecast.after_mp2(
+                    of_scf, of_method, occupied, shapes, workers, place_of(options), free, gradient=True
+                )
+        return parts | self.world.broadcast(more)
+
+    def _parts_of_ccsd(self, free: int) -> dict[str, Part]:
+        from outcore.chem.cc import forecast
+        from outcore.chem.cc.plan.describe import ITERATIONS
+        from outcore.chem.gradients.command import place_of
+        from outcore.chem.gradients.forecast import Part
+
+        cc = self._ccsd(self.stand_in(self._mol, self._kind))
+        plan = cc.estimate()
+        kept = 2 * plan.kept_bytes if self.options.checkpoint else 0
+        energy = Part(plan.seconds_once + ITERATIONS * plan.iteration_s, plan.disk_bytes + kept)
+        after = forecast.after_iterations(
+            cc, self._sets, self._after_iterations(), place_of(self.options), free
+        )
+        each = after[forecast.LAMBDA]
+        after[forecast.LAMBDA] = replace(each, seconds=ITERATIONS * each.seconds)
+        return {"CCSD": energy} | after
+
+    # ---- the optimisation ----
 
     def work(self) -> None:
         from outcore.chem.optimize.search import GeometrySearch
@@ -181,6 +299,7 @@ class _Run(MoleculeRun):
 
         options, mol = self.options, self._mol
         if options.estimate:
+            self._estimate()
             return
         scanner = self._scanner()
         steps = None
@@ -192,6 +311,8 @@ class _Run(MoleculeRun):
         self.say(" step          energy (Eh)     change    largest gradient (Eh/bohr)")
         search = GeometrySearch(self.world, mol, scanner, steps, self._tell)
         search.run(options.convergence.upper(), options.coordinates, options.max_steps)
+        if options.checkpoint is not None:
+            scanner.remove_checkpoint()
         self.say(f"converged in {search.count} steps, E = {search.energy:.10f} Eh; geometry (Angstrom)")
         geometry = [
             [mol.atom_symbol(atom), *map(float, place)] for atom, place in enumerate(search.places * BOHR)
@@ -213,6 +334,7 @@ class _Run(MoleculeRun):
 
     def _scanner(self) -> Any:
         from outcore.chem import ri
+        from outcore.chem.gradients.geometries import GeometryCheckpoint, KeptGradients
         from outcore.chem.hf import scf as stored
 
         options = self.options
@@ -228,28 +350,36 @@ class _Run(MoleculeRun):
                 self._mol, comm=self.world, **{name: each for name, each in given.items() if each is not None}
             )
         else:
-            mf = getattr(ri, self._kind)(self._mol, options.jkbasis, **self._settings())
+            given = self.common_settings() | {"checkpoint": None}  # it would keep integrals of one geometry
+            mf = getattr(ri, self._kind)(self._mol, options.jkbasis, **given)
         options.set_up(mf, asked=ASKED)
         if options.method not in CORRELATED:
-            return mf.nuc_grad_method().as_scanner()
-        from outcore.chem.mp2 import MP2
-
+            scanner = mf.nuc_grad_method().as_scanner()
+            if options.checkpoint is None:
+                return scanner
+            return KeptGradients(scanner, GeometryCheckpoint(self.world, options.checkpoint))
         mf.kernel()
         mf.with_df.close_integrals()
-        more = {"auxbasis": options.auxbasis, "frozen_virtual": options.frozen_virtual}
-        correlated: dict[str, Any] = self._settings() | more
         if options.method == "rimp2":
-            return MP2(mf, options.frozen, **correlated).nuc_grad_method().as_scanner()
-        from outcore.chem.cc import CCSD
-        from outcore.chem.cc.options import NORM
-
-        ccsd = CCSD(mf, options.frozen, **correlated, conv_tol=ASKED, conv_tol_normt=NORM)
+            return self._mp2(mf).nuc_grad_method().as_scanner()
+        ccsd = self._ccsd(mf)
         ccsd.has_triples = options.method == "ccsd(t)"
         return ccsd.nuc_grad_method().as_scanner()
 
-    def _settings(self) -> dict[str, Any]:
-        """Settings of a method without a checkpoint: steps are kept, not the stages of each."""
-        return self.common_settings() | {"checkpoint": None}
+    def _mp2(self, mf: Any) -> MP2:
+        from outcore.chem.mp2 import MP2
+
+        return MP2(mf, self.options.frozen, **self._correlated())
+
+    def _ccsd(self, mf: Any) -> CCSD:
+        from outcore.chem.cc import CCSD
+        from outcore.chem.cc.options import NORM
+
+        return CCSD(mf, self.options.frozen, **self._correlated(), conv_tol=ASKED, conv_tol_normt=NORM)
+
+    def _correlated(self) -> dict[str, Any]:
+        more = {"auxbasis": self.options.auxbasis, "frozen_virtual": self.options.frozen_virtual}
+        return self.common_settings() | more
 
     def _steps(self) -> Any:
         from outcore.chem import problem

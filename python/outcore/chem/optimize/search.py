@@ -59,7 +59,8 @@ class GeometrySearch:
 
     def run(self, convergence: str, coordinates: str, most: int) -> None:
         """Searches until the geometry has converged. Collective. Raises NotConverged, and errors of the scanner."""
-        world, failure = self._world, None
+        world = self._world
+        failure: Exception | None = None
         with world.together("optimise", convergence, coordinates, most):
             _check()
         if world.rank == 0:
@@ -74,6 +75,9 @@ class GeometrySearch:
             nothing: Any = None
             while (places := world.broadcast(nothing)) is not None:
                 self._scanner(self._at(places))
+        unfinished = world.broadcast(failure.detail if isinstance(failure, NotConverged) else "")
+        if unfinished:  # `together` would raise an error of the base class
+            raise NotConverged(None, "optimise", detail=unfinished)
         with world.together("optimise"):
             if failure is not None:
                 raise failure

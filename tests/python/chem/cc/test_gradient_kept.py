@@ -197,6 +197,41 @@ def test_a_job_goes_on_where_one_of_its_processes_was_killed(water: Any, tmp_pat
     assert "derivatives of triples" not in told
 
 
+def test_a_scanner_goes_on_within_a_geometry(
+    water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
+    kept = tmp_path / "kept"
+    mol = water.mol.set_geom_(1.02 * water.mol.atom_coords(), unit="Bohr", inplace=False)
+
+    def scanner(directory: Path | None, stage: str = "") -> tuple[Any, list[str]]:
+        cc, told = start(water, directory), list[str]()
+
+        def tell(part: str, _: float) -> None:
+            told.append(part)
+            if part == stage:
+                raise KeyboardInterrupt
+
+        cc.on_progress = tell
+        return cc.nuc_grad_method().as_scanner(), told
+
+    alone, _ = scanner(None)
+    wanted = alone(mol)
+    ended, _ = scanner(kept, "Lambda iteration 2")
+    with pytest.raises(KeyboardInterrupt):
+        ended(mol)
+    assert len(list(kept.glob("geometry.*"))) == 1
+    ended.base.give_back()
+    gone_on, told = scanner(kept)
+    energy, gradient = gone_on(mol)
+    assert not any(part.startswith("iteration") for part in told)
+    assert next(part for part in told if part.startswith("Lambda")) == "Lambda iteration 2"
+    assert energy == pytest.approx(wanted[0], abs=1e-9)
+    assert abs(gradient - wanted[1]).max() < 1e-8
+    gone_on.remove_checkpoint()
+    assert not list(kept.glob("geometry.*"))
+
+
 def test_orbital_multipliers_are_a_start_and_are_taken_once_they_have_converged(
     water: Any, kept_of_all: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

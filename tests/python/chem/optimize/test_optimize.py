@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,17 +18,48 @@ from outcore.cli import main as cli
 pytest.importorskip("pyscf")
 pytest.importorskip("geometric")
 
+from outcore.chem import restart
+from outcore.chem.cc import CCSD
 from outcore.chem.mp2 import MP2
+from outcore.chem.optimize import steps
 
+CHUNK_BYTES = 128 << 10  # a chunk is stored as a whole
 WATER = "3\nwater\nO 0 0 0.1\nH 0 0.75 -0.47\nH 0.1 -0.75 -0.5\n"
 
 
-def optimised(folder: Path, *arguments: str) -> dict:
+def optimised(folder: Path, *arguments: str, basis: str = "sto-3g", alone: bool = False) -> dict:
+    """alone: in a process of its own, as the peak of disk space is that of a process."""
     path, results = folder / "water.xyz", folder / "results.json"
     path.write_text(WATER)
-    given = ["--scratch", str(folder), "--basis", "sto-3g", "--json", str(results), *arguments]
-    assert cli.run(["optimize", str(path), *given]) == 0
+    given = ["optimize", str(path), "--scratch", str(folder), "--basis", basis, "--json", str(results)]
+    if alone:
+        subprocess.run([sys.executable, "-m", "outcore", *given, *arguments], capture_output=True, check=True)
+    else:
+        assert cli.run([*given, *arguments]) == 0
     return json.loads(results.read_text())
+
+
+HYDROGEN_FLUORIDE = "2\nhydrogen fluoride\nF 0 0 0\nH 0 0 0.95\n"
+KILLED = """
+import os, signal, sys
+from outcore.chem.cc import CCSD
+from outcore.cli import main as cli
+from outcore.keep import clock
+
+stage, wanted = sys.argv[1], int(sys.argv[2])
+clock.INTERVAL_S = 0.0
+progress, seen = CCSD.progress, []
+
+def told(self, part):
+    print("PART", part, flush=True)
+    seen.append(part)
+    if seen.count(stage) == wanted:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return progress(self, part)
+
+CCSD.progress = told
+sys.exit(cli.run(sys.argv[3:]))
+"""
 
 
 def length_and_angle(result: dict) -> tuple[float, float]:
@@ -64,6 +99,90 @@ def test_a_run_that_was_ended_goes_on_from_its_steps(tmp_path, capsys, monkeypat
     assert found["energy_hartree"] == pytest.approx(whole["energy_hartree"], abs=1e-9)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("step", [1, 2])
+def test_the_step_under_way_goes_on_after_kills(tmp_path, monkeypatch, step):
+    path, results, kept = tmp_path / "hf.xyz", tmp_path / "results.json", tmp_path / "kept"
+    path.write_text(HYDROGEN_FLUORIDE)
+    command = ["optimize", str(path), "--basis", "sto-3g", "--method", "ccsd", "--threads", "1"]
+    command += ["--scratch", str(tmp_path), "--json", str(results), "--convergence", "gau_loose"]
+    assert cli.run(command) == 0
+    whole = json.loads(results.read_text())
+    assert whole["steps"] >= step
+    command += ["--checkpoint", str(kept)]
+
+    def parts_until_killed_in(stage: str, number: int) -> list[str]:
+        code = [sys.executable, "-c", KILLED, stage, str(number), *command]
+        ended = subprocess.run(code, capture_output=True, text=True, check=False)
+        assert ended.returncode == -signal.SIGKILL, ended.stderr
+        assert len(list(kept.glob("geometry.*"))) == 1
+        return [line[5:] for line in ended.stdout.splitlines() if line.startswith("PART ")]
+
+    parts_until_killed_in("iteration 4", step)
+    told = parts_until_killed_in("Lambda iteration 3", 1)
+    assert next(each for each in told if each.startswith("iteration")) == "iteration 4"
+    told, progress = [], CCSD.progress
+
+    def tell(self, part):
+        told.append(part)
+        return progress(self, part)
+
+    monkeypatch.setattr(CCSD, "progress", tell)
+    assert cli.run(command) == 0
+    found = json.loads(results.read_text())
+    first = next(number for number, each in enumerate(told) if "iteration" in each)
+    assert told[first] == "Lambda iteration 3"
+    assert sum(each == "Lambda iteration 1" for each in told) == whole["steps"] - step
+    assert found["steps"] == whole["steps"]
+    assert found["energy_hartree"] == pytest.approx(whole["energy_hartree"], abs=1e-9)
+    for one, other in zip(found["geometry_angstrom"], whole["geometry_angstrom"], strict=True):
+        assert one[1:] == pytest.approx(other[1:], abs=1e-6)
+    assert not list(kept.glob("geometry.*"))
+
+
+@pytest.mark.parametrize("method", ["scf", "rimp2"])
+def test_orbitals_of_the_step_under_way_are_taken_as_they_are(tmp_path, method):
+    kept, folder = ["--method", method, "--checkpoint", str(tmp_path / "kept")], tmp_path / "kept"
+    restored, restore, add = [], restart.FoundOrbitals.restore, steps.GeometrySteps.add
+
+    def seen(self, mf):
+        restored.append(self.meta["energy_hartree"])
+        restore(self, mf)
+
+    def ends(self, places, energy, gradient):
+        if self._energies:
+            raise OutcoreError(errno.EIO, "keep the second step")
+        add(self, places, energy, gradient)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(steps.GeometrySteps, "add", ends)
+        with pytest.raises(OutcoreError, match="keep the second step"):
+            optimised(tmp_path, *kept)
+    (place,) = folder.glob("geometry.*")
+    assert (place / "orbitals").exists()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(restart.FoundOrbitals, "restore", seen)
+        found = optimised(tmp_path, *kept, "--convergence", "gau_loose")
+    assert found["converged"] and len(restored) == 1
+    assert not list(folder.glob("geometry.*"))
+
+
+def test_an_open_shell_may_have_restricted_orbitals(tmp_path):
+    import pyscf
+
+    path, results = tmp_path / "radical.xyz", tmp_path / "results.json"
+    path.write_text("2\nhydroxyl\nO 0 0 0\nH 0 0 1.0\n")
+    command = ["optimize", str(path), "--basis", "sto-3g", "--spin", "1", "--method", "scf", "--rohf"]
+    assert cli.run([*command, "--scratch", str(tmp_path), "--json", str(results)]) == 0
+    found = json.loads(results.read_text())
+    mol = pyscf.M(atom=found["geometry_angstrom"], basis="sto-3g", spin=1, verbose=0)
+    mf = mol.ROHF().run(conv_tol=1e-12)
+    assert found["energy_hartree"] == pytest.approx(mf.e_tot, abs=1e-8)
+    assert mol.UHF().run().e_tot < mf.e_tot - 1e-4
+    expected = mf.nuc_grad_method().kernel()
+    assert np.array(found["gradient_hartree_per_bohr"]) == pytest.approx(expected, abs=1e-6)
+
+
 def test_steps_of_another_problem_are_refused(tmp_path):
     kept = ["--checkpoint", str(tmp_path / "kept")]
     optimised(tmp_path, *kept, "--convergence", "gau_loose")
@@ -71,9 +190,24 @@ def test_steps_of_another_problem_are_refused(tmp_path):
         optimised(tmp_path, *kept, "--charge", "2")
 
 
-def test_an_estimate_has_the_memory_of_the_gradient(tmp_path):
-    found = optimised(tmp_path, "--method", "rimp2", "--estimate")
+@pytest.mark.parametrize("method", ["scf", "ri-scf", "rimp2", "ccsd", "ccsd(t)"])
+def test_an_estimate_has_memory_time_and_disk_space_of_a_step(tmp_path, method):
+    found = optimised(tmp_path, "--method", method, "--storage", "disk", "--estimate")
     assert found["least_memory_bytes"] > 0 and "energy_hartree" not in found
+    parts = found["step_estimate"]
+    assert {"SCF", "derivatives of integrals"} <= set(parts)
+    assert ("derivatives of (T)" in parts) == (method == "ccsd(t)")
+    assert all(each["seconds"] > 0 for each in parts.values())
+    assert found["step_seconds"] == pytest.approx(sum(each["seconds"] for each in parts.values()))
+    assert found["disk_bytes"] == max(each["disk_bytes"] for each in parts.values()) > 0
+
+
+def test_an_estimate_bounds_the_disk_space_of_steps(tmp_path):
+    given = ["--method", "ri-scf", "--storage", "disk"]
+    most = optimised(tmp_path, *given, "--estimate", basis="6-31g")["disk_bytes"]
+    few = ["--convergence", "gau_loose"]
+    used = optimised(tmp_path, *given, *few, basis="6-31g", alone=True)["peak_disk_bytes"]
+    assert most / 3 < used < 1.2 * most + CHUNK_BYTES
 
 
 @pytest.mark.parametrize(
@@ -84,6 +218,8 @@ def test_an_estimate_has_the_memory_of_the_gradient(tmp_path):
         (["--frozen", "1"], "correlates nothing"),
         (["--method", "scf", "--jkbasis", "cc-pvdz-jkfit"], "integrals are exact"),
         (["--stability"], "step before"),
+        (["--method", "ccsd", "--rohf"], "gradients are of RHF and UHF"),
+        (["--uhf", "--rohf"], "exclude each other"),
     ],
 )
 def test_what_has_no_effect_is_refused(tmp_path, arguments, said):
