@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from outcore.base.errors import NotConverged, OutcoreError
 
 pytest.importorskip("pyscf")
-from pyscf import gto, scf
+from pyscf import gto, lib, scf
 from pyscf.mp import dfmp2_native, dfump2_native
 
 from outcore.chem import hf, ri
@@ -85,14 +86,17 @@ def test_with_exact_integrals_of_the_scf_they_are_derivatives_too():
     assert np.cross(mol.atom_coords(), gradient).sum(0) == pytest.approx(0, abs=1e-8)
 
 
-@pytest.mark.parametrize(("kind", "relaxed"), [("RHF", True), ("RHF", False), ("UHF", False)])
-def test_densities_are_pyscfs(kind, relaxed):
+@pytest.mark.parametrize("relaxed", [True, False])
+@pytest.mark.parametrize("kind", ["RHF", "UHF"])
+def test_densities_are_pyscfs(kind, relaxed, monkeypatch):
+    # Its solver stops early by default: a dipole moment of it was 3e-7 from the derivative of its energy.
+    monkeypatch.setattr(lib, "krylov", functools.partial(lib.krylov, lindep=1e-28))
     mf = converged(getattr(scf, kind)(molecule(kind)).density_fit(SETS[0]))
     native = NATIVE[kind](mf, frozen=1, auxbasis=SETS[1])
     native.kernel()
     expected = (native.make_rdm1_relaxed if relaxed else native.make_rdm1_unrelaxed)(ao_repr=True)
     found = MP2(mf, 1, SETS[1]).make_rdm1(ao_repr=True, relaxed=relaxed)
-    assert found == pytest.approx(expected, abs=1e-5)  # to which its response converges
+    assert found == pytest.approx(expected, abs=1e-8)
 
 
 def test_the_density_over_orbitals_holds_the_electrons():
@@ -118,7 +122,7 @@ def test_moments_are_derivatives_by_a_field_on_both_spins(sign):
         return mp2.e_tot
 
     density = MP2(scf_in(0.0), 1, SETS[1]).make_rdm1(ao_repr=True)
-    assert np.vdot(of_spins, density) == pytest.approx(derivative(energy_in, 2e-4), abs=1e-6)
+    assert np.vdot(of_spins, density) == pytest.approx(derivative(energy_in, 2e-4), abs=1e-7)
 
 
 def test_few_virtual_orbitals_at_a_time_give_the_same(monkeypatch):
