@@ -13,8 +13,8 @@ Files:
         the object, its plan and its results
     equations:
         amplitudes, Lambda and densities as equations on extended arrays; ladder and (T) as kernels
-    least:
-        the least memory of all stages, for commands and objects
+    least, disks, forecast:
+        the least memory of all stages, their room on disks, and their time, for commands and objects
     plan:
         sizes, arrays and statements; the place of each array in memory or on disk
     excited:

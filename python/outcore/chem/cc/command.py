@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from outcore.chem.cc.least import AfterIterations
     from outcore.chem.cc.plan.plan import Plan
     from outcore.chem.cc.plan.sizes import Sizes
-    from outcore.chem.gradients.forecast import Part
+    from outcore.chem.gradients.forecast import PredictedPart
     from outcore.chem.mean_field import Kind
     from outcore.chem.ri.auxiliary import Purpose
     from outcore.chem.ri.source import Source
@@ -107,7 +107,7 @@ class CoupledClusterRun(MoleculeRun):
             f"scratch {self.world.scratch}",
         )
         self._source: Source | None = None
-        self._predicted: dict[str, Part] = {}
+        self._predicted: dict[str, PredictedPart] = {}
         self._predict_memory()
         self.predict_file(METHOD, self._largest_file)
 
@@ -376,7 +376,7 @@ class CoupledClusterRun(MoleculeRun):
 
     # ---- densities and gradients, as predicted ----
 
-    def _forecast(self, cc: CCSD) -> dict[str, Part]:
+    def _forecast(self, cc: CCSD) -> dict[str, PredictedPart]:
         """Each part after the iterations; a run shows predicted beside actual seconds. Collective."""
         free, storage = self.free_bytes() * self.world.size, density_command.place_of(self.options)
         return forecast.after_iterations(cc, self._sets, self._follows, storage, free)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from outcore.chem.cc import disks
 from outcore.chem.gradients import forecast
-from outcore.chem.gradients.forecast import FittedPass, Part
+from outcore.chem.gradients.forecast import FittedPass, PredictedPart
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
@@ -21,7 +21,7 @@ TRIPLES, LAMBDA, DENSITIES = disks.TRIPLES, disks.LAMBDA, "densities"
 
 def after_iterations(
     cc: CCSD, sets: Mapping[Purpose, Mole], wanted: AfterIterations, storage: str, free_bytes: int
-) -> dict[str, Part]:
+) -> dict[str, PredictedPart]:
     """The wanted parts, in the memory of the run; the seconds of Lambda equations are those of one iteration. sets:
     molecules with the auxiliary functions of the SCF and of coupled cluster. storage, free_bytes: see
     `forecast.on_disk`. Collective."""
@@ -31,11 +31,11 @@ def after_iterations(
     kept = {name: 0 if cc.kept is None else 2 * each.kept for name, each in needs.items()}
     found = {}
     if wanted.triples:
-        found[TRIPLES] = Part(plans[TRIPLES].seconds_once, needs[TRIPLES].arrays + kept[TRIPLES])
+        found[TRIPLES] = PredictedPart(plans[TRIPLES].seconds_once, needs[TRIPLES].arrays + kept[TRIPLES])
     made = max(needs[LAMBDA].arrays, needs[disks.DENSITIES].arrays)
-    found[LAMBDA] = Part(plans[LAMBDA].iteration_s, needs[LAMBDA].arrays + kept[LAMBDA])
-    found[DENSITIES] = Part(plans[LAMBDA].seconds_once, made + kept[LAMBDA])
-    later: dict[str, Part] = {}
+    found[LAMBDA] = PredictedPart(plans[LAMBDA].iteration_s, needs[LAMBDA].arrays + kept[LAMBDA])
+    found[DENSITIES] = PredictedPart(plans[LAMBDA].seconds_once, made + kept[LAMBDA])
+    later: dict[str, PredictedPart] = {}
     with cc.world.together("estimate"):
         if cc.world.rank == 0:
             later = _after_densities(cc, sets, wanted, storage, free_bytes, kept[LAMBDA])
@@ -44,7 +44,7 @@ def after_iterations(
 
 def _after_densities(
     cc: CCSD, sets: Mapping[Purpose, Mole], wanted: AfterIterations, storage: str, free: int, kept: int
-) -> dict[str, Part]:
+) -> dict[str, PredictedPart]:
     """Parts that plans of coupled cluster leave out. Not collective."""
     mol, workers = cc.mol, cc.threads * cc.world.size
     of_scf, of_method = (FittedPass.of(mol, sets[each], cc.screening, cc.threads) for each in ("jk", "mp2"))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from outcore.chem.cc.least import FittedSets
     from outcore.chem.frozen import Frozen
     from outcore.chem.gradients.densities import Densities, Matrix
-    from outcore.chem.gradients.forecast import Part
+    from outcore.chem.gradients.forecast import PredictedPart
     from outcore.chem.gradients.options import DensityOptions
     from outcore.chem.options import MoleculeOptions
     from outcore.chem.ri.auxiliary import Purpose
@@ -85,7 +85,7 @@ def place_of(options: MoleculeOptions) -> str:
     return "disk" if options.checkpoint else options.storage
 
 
-def tell_parts(run: MoleculeRun, parts: Mapping[str, Part], name: str) -> None:
+def tell_parts(run: MoleculeRun, parts: Mapping[str, PredictedPart], name: str) -> None:
     """Shows parts of an estimate, and puts them into the results under this name."""
     for title, part in parts.items():
         run.say(f"{title}: {part.told()}")

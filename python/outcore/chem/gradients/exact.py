@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore.chem.gradients.forecast import DERIVATIVES, Part
+from outcore.chem.gradients.forecast import DERIVATIVES, PredictedPart
 from outcore.parallel import team
 from outcore.parallel.tasks import tasks_of
 
@@ -139,13 +139,13 @@ def seconds(mol: Any, spins: int, threads: int) -> float:
     return total
 
 
-def parts(mol: Any, world: World, spins: int, threads: int) -> dict[str, Part]:
+def parts(mol: Any, world: World, spins: int, threads: int) -> dict[str, PredictedPart]:
     """The estimate of a gradient: nothing of it is on disk. Collective."""
     found = 0.0
     with world.together("estimate"):
         if world.rank == 0:
             found = seconds(mol, spins, threads)
-    return {DERIVATIVES: Part(world.broadcast(found) / world.size)}
+    return {DERIVATIVES: PredictedPart(world.broadcast(found) / world.size)}
 
 
 def _functions_of_atoms(mol: Any) -> Any:

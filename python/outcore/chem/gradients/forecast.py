@@ -27,7 +27,7 @@ _TILE = 4  # most orbitals of a chunk of an array on disk, which is stored as a 
 
 
 @dataclass(frozen=True)
-class Part:
+class PredictedPart:
     """A part of a calculation, as predicted. disk_bytes: the most that lies on disk in it, over all processes."""
 
     seconds: float
@@ -172,11 +172,11 @@ RESPONSE, DERIVATIVES = "orbital response", "derivatives of integrals"
 
 def of_scf(
     of_scf: FittedPass, occupied: Sequence[int], workers: int, storage: str, free: int
-) -> dict[str, Part]:
+) -> dict[str, PredictedPart]:
     """The gradient of an SCF. workers: threads of all processes. storage, free: see `on_disk`."""
     shapes = [(o, o) for o in occupied]
     return {
-        DERIVATIVES: Part(
+        DERIVATIVES: PredictedPart(
             derivatives_of_scf(of_scf, shapes) / workers,
             on_disk(of_scf.turned_bytes(shapes), storage, free),
         )
@@ -193,10 +193,10 @@ def after_mp2(
     free: int,
     *,
     gradient: bool,
-) -> dict[str, Part]:
+) -> dict[str, PredictedPart]:
     """Parts after the energy of RI-MP2, with occupied and virtual orbitals `shapes` of each spin; see `of_scf`."""
     density = on_disk(of_method.turned_bytes(shapes), storage, free)
-    made = Part(densities_of_mp2(of_method, shapes) / workers, 2 * density)  # B and Gamma
+    made = PredictedPart(densities_of_mp2(of_method, shapes) / workers, 2 * density)  # B and Gamma
     return {DENSITIES_OF_MP2: made} | after_method(
         of_scf,
         of_method,
@@ -221,18 +221,18 @@ def after_method(
     *,
     gradient: bool,
     density_bytes: int,
-) -> dict[str, Part]:
+) -> dict[str, PredictedPart]:
     """Parts after the densities of a method, whose three-index density takes `density_bytes` on disk; see
     `of_scf`."""
     integrals = on_disk(of_scf.bytes, storage, free)
     found = {
-        RESPONSE: Part(
+        RESPONSE: PredictedPart(
             orbital_response(of_scf, of_method, occupied, shapes) / workers, density_bytes + integrals
         )
     }
     if gradient:
         exchange = of_scf.turned_bytes([(o, of_scf.functions) for o in occupied])
-        found[DERIVATIVES] = Part(
+        found[DERIVATIVES] = PredictedPart(
             derivatives(of_scf, of_method, occupied, shapes) / workers,
             density_bytes + integrals + on_disk(exchange, storage, free),
         )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from outcore.chem.cc import CCSD
     from outcore.chem.cc.least import AfterIterations
-    from outcore.chem.gradients.forecast import Part
+    from outcore.chem.gradients.forecast import PredictedPart
     from outcore.chem.mean_field import Kind
     from outcore.chem.mp2 import MP2
     from outcore.chem.optimize.steps import Matrix
@@ -212,9 +212,9 @@ class _Run(MoleculeRun):
         self.say(f"one step: {seconds:.3g} s, on disk at most {most / 1e6:.0f} MB")
         self.results |= {"step_seconds": seconds, "disk_bytes": most}
 
-    def _stored_parts(self) -> dict[str, Part]:
+    def _stored_parts(self) -> dict[str, PredictedPart]:
         from outcore.chem.gradients import exact
-        from outcore.chem.gradients.forecast import Part
+        from outcore.chem.gradients.forecast import PredictedPart
         from outcore.chem.hf.estimate import forecast
 
         settings = replace(self._stored_settings(), scratch=self.world.scratch)
@@ -223,13 +223,13 @@ class _Run(MoleculeRun):
             (name, work) for name, work in found.ways.items() if name.startswith(settings.storage)
         )
         in_memory = found.memory_budget_bytes if name == "auto" else 0
-        scf = Part(work.seconds, max(0, work.bytes - in_memory))
+        scf = PredictedPart(work.seconds, max(0, work.bytes - in_memory))
         return {"SCF": scf} | {
-            title: Part(part.seconds, scf.disk_bytes)
+            title: PredictedPart(part.seconds, scf.disk_bytes)
             for title, part in exact.parts(self._mol, self.world, self._spins, self.threads).items()
         }
 
-    def _fitted_parts(self) -> dict[str, Part]:
+    def _fitted_parts(self) -> dict[str, PredictedPart]:
         from outcore.chem import ri
         from outcore.chem.gradients import forecast
         from outcore.chem.gradients.command import place_of
@@ -243,11 +243,11 @@ class _Run(MoleculeRun):
         free, screening = self.free_bytes() * self.world.size, mf.with_df.screening
         occupied = [max(int(each), 1) for each in mol.nelec[: self._spins]]
         workers = threads * self.world.size
-        parts: dict[str, Part] = {}
+        parts: dict[str, PredictedPart] = {}
         with self.world.together("estimate"):
             if self.root:
                 scf = integrals.forecast(cycles)
-                parts["SCF"] = forecast.Part(scf.seconds, scf.disk_bytes)
+                parts["SCF"] = forecast.PredictedPart(scf.seconds, scf.disk_bytes)
                 if options.method == "ri-scf":
                     of_scf = forecast.FittedPass.of(mol, self._sets["jk"], screening, threads)
                     parts |= forecast.of_scf(of_scf, occupied, workers, options.storage, free)
@@ -259,11 +259,11 @@ class _Run(MoleculeRun):
             return parts | self._parts_of_ccsd(free)
         mp2 = self._mp2(self.stand_in(mol, self._kind))
         mp2.prepare()
-        more: dict[str, Part] = {}
+        more: dict[str, PredictedPart] = {}
         with self.world.together("estimate"):
             if self.root:
                 energy = mp2.forecast()
-                more["RI-MP2"] = forecast.Part(energy.seconds, energy.disk_bytes)
+                more["RI-MP2"] = forecast.PredictedPart(energy.seconds, energy.disk_bytes)
                 of_scf, of_method = (
                     forecast.FittedPass.of(mol, self._sets[each], screening, threads)
                     for each in ("jk", "mp2")
@@ -274,16 +274,16 @@ class _Run(MoleculeRun):
                 )
         return parts | self.world.broadcast(more)
 
-    def _parts_of_ccsd(self, free: int) -> dict[str, Part]:
+    def _parts_of_ccsd(self, free: int) -> dict[str, PredictedPart]:
         from outcore.chem.cc import forecast
         from outcore.chem.cc.plan.describe import ITERATIONS
         from outcore.chem.gradients.command import place_of
-        from outcore.chem.gradients.forecast import Part
+        from outcore.chem.gradients.forecast import PredictedPart
 
         cc = self._ccsd(self.stand_in(self._mol, self._kind))
         plan = cc.estimate()
         kept = 2 * plan.kept_bytes if self.options.checkpoint else 0
-        energy = Part(plan.seconds_once + ITERATIONS * plan.iteration_s, plan.disk_bytes + kept)
+        energy = PredictedPart(plan.seconds_once + ITERATIONS * plan.iteration_s, plan.disk_bytes + kept)
         after = forecast.after_iterations(
             cc, self._sets, self._after_iterations(), place_of(self.options), free
         )

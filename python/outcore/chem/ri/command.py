@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyscf.gto import Mole
 
     from outcore.chem.frozen import Frozen
-    from outcore.chem.gradients.forecast import Part
+    from outcore.chem.gradients.forecast import PredictedPart
     from outcore.chem.mp2.mp2 import MP2
     from outcore.chem.operations import FoundOperations
     from outcore.chem.restart import Checkpoint, FoundOrbitals
@@ -263,7 +263,7 @@ class _Run(MoleculeRun):
         from outcore.chem.gradients import forecast
 
         threads = self.threads
-        parts: dict[str, Part] = {}
+        parts: dict[str, PredictedPart] = {}
         free, storage = self.free_bytes() * self.world.size, density_command.place_of(self.options)
         screening = self._mf.with_df.screening
         occupied = [max(int(each), 1) for each in self._mol.nelec[: 1 if self._kind == "RHF" else 2]]
