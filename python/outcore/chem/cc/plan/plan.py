@@ -354,7 +354,8 @@ def _block(
     asked: int | None,
     need: Callable[[int], int],
 ) -> int:
-    """The largest block that the memory has room for, and that makes anything faster. room_bytes: free bytes
+    """The largest block that the memory has room for, and that makes anything faster: see
+    docs/develop/decisions/blocks.md. room_bytes: free bytes
     without caches. need: the least work space with blocks of some size."""
     if asked is not None:
         return _asked(sizes, asked)
