@@ -124,7 +124,7 @@ def _errors(case: Case, integrals: str, kinds: Sequence[Kind]) -> dict[str, floa
     ) as cc:
         cc.kernel()
         for kind in kinds:
-            energies, states = getattr(cc, kind.method)(nroots=ROOTS, tolerance=1e-9)
+            energies, states = getattr(cc, kind.method)(nroots=ROOTS, residual=1e-9)
             assert states.converged.all(), f"{case.name}, {kind.name}: not converged"
             eom = getattr(modules, kind.peer)(peer)
             eom.conv_tol, eom.max_cycle, eom.max_space = 1e-11, 200, 40

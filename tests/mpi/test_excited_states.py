@@ -28,7 +28,7 @@ def energies(mf: Any, comm: Any, where: str = "disk", **settings: Any) -> list[f
     with CCSD(mf, 1, comm=comm, **SETTINGS | settings) as cc:
         cc.kernel()
         return [
-            float(cc.states(kind, multiplicity=multiplicity, tolerance=3e-2).energies[0])
+            float(cc.states(kind, multiplicity=multiplicity, residual=3e-2).energies[0])
             for kind, multiplicity in KINDS[where]
         ]
 
@@ -64,15 +64,15 @@ def test_a_search_of_one_process_goes_on_at_all(
         with CCSD(mf, 1, comm=None, **settings) as cc:
             cc.kernel()
             with pytest.raises(KeyboardInterrupt):
-                States(cc, "ee", StateSettings(tolerance=1e-7), stop)
+                States(cc, "ee", StateSettings(residual=1e-7), stop)
         with CCSD(mf, 1, comm=None, **SETTINGS) as cc:
             cc.kernel()
-            return [float(cc.states("ee", tolerance=1e-7).energies[0])]
+            return [float(cc.states("ee", residual=1e-7).energies[0])]
 
     (expected,) = computed_once("a search that was ended", begin)
     with CCSD(mf, 1, comm=comm, **settings) as cc:
         cc.kernel()
-        states = cc.states("ee", tolerance=1e-7)
+        states = cc.states("ee", residual=1e-7)
     assert states.found
     assert states.energies[0] == pytest.approx(expected, abs=1e-7)
 
@@ -80,7 +80,7 @@ def test_a_search_of_one_process_goes_on_at_all(
 def strengths(mf: Any, comm: Any) -> list[float]:
     with CCSD(mf, 1, comm=comm, **SETTINGS | placed("disk")) as cc:
         cc.kernel()
-        states = cc.states("ee", tolerance=1e-2)
+        states = cc.states("ee", residual=1e-2)
         return [float(each) for each in states.properties().oscillator_strengths]
 
 
@@ -99,7 +99,7 @@ def test_strengths_do_not_depend_on_processes(comm: Any, computed_once: Any) -> 
 def open_energies(comm: Any, mf: Any, kinds: tuple[str, ...]) -> list[float]:
     with CCSD(mf, 1, comm=comm, **SETTINGS | placed("disk") | {"block": 4}) as cc:
         cc.kernel()
-        return [float(cc.states(kind, tolerance=3e-2).energies[0]) for kind in kinds]
+        return [float(cc.states(kind, residual=3e-2).energies[0]) for kind in kinds]
 
 
 def make_open(kinds: tuple[str, ...]) -> tuple[Any, list[float]]:
@@ -122,7 +122,7 @@ def test_energies_of_open_shells_do_not_depend_on_processes(
 def poles(mf: Any, comm: Any, kind: str) -> list[float]:
     with CCSD(mf, 0, comm=comm, **SETTINGS | placed("disk")) as cc:
         cc.kernel()
-        found = cc.states(kind, tolerance=1e-2).properties()
+        found = cc.states(kind, residual=1e-2).properties()
         return [*map(float, found.pole_strengths), *map(float, found.dipoles[0])]
 
 

@@ -51,7 +51,7 @@ def test_a_doubly_excited_state_is_called_so() -> None:
     """Beryllium has an excited configuration 2p2 of even parity, which has hardly any single excitations."""
     with CCSD(mean_field("Be 0 0 0", "6-31g"), 1, comm=None, memory="1GB", threads=1, **TIGHT) as cc:
         cc.kernel()
-        _, states = cc.eomee_ccsd_singlet(nroots=7, tolerance=1e-6)
+        _, states = cc.eomee_ccsd_singlet(nroots=7, residual=1e-6)
     words = [states.character(root) for root in range(7)]
     assert all(each.startswith("single excitation 2 -> ") for each in words[:3])
     doubles = [root for root, each in enumerate(words) if each == "double excitation"]

@@ -46,7 +46,7 @@ def test_roots_are_those_of_the_projected_matrix(hydride: Any, kind: str, multip
     with made(hydride) as cc:
         cc.kernel()
         roots = 1 if kind == "ip" else 2
-        states = cc.states(kind, multiplicity=multiplicity, nroots=roots, cvs=1, tolerance=1e-9)
+        states = cc.states(kind, multiplicity=multiplicity, nroots=roots, cvs=1, residual=1e-9)
         matrix, places = dense_matrix(states.equations)
         o, v = cc.spins[0].sizes
         singles = np.array(

@@ -155,7 +155,7 @@ def test_a_multiplicity_of_open_shells_is_refused_before_anything_is_computed(
         (("--kind", "sf"), "high-spin"),
         (("--kind", "xy"), "none of ee, ip, ea, sf"),
         (("--states", "0"), "0 roots"),
-        (("--state-tol", "2"), "tolerance"),
+        (("--state-tol", "2"), "a residual of 2"),
         (("--multiplicity", "5"), "multiplicity 5"),
         (("--kind", "ip", "--multiplicity", "3"), "kind 'ee' alone"),
         (("--multiplicity", "3", "--properties", "--nto", "found"), "light makes no transitions"),

@@ -69,7 +69,7 @@ def long(*given: Any) -> Any:
 
 @pytest.mark.parametrize("place", ["memory", long("disk"), long("rebuild")])
 def test_singlets_are_those_of_pyscf(ground: Ground, singlets: Values, place: str) -> None:
-    energies, states = ground(place).eomee_ccsd_singlet(nroots=3, tolerance=1e-9)
+    energies, states = ground(place).eomee_ccsd_singlet(nroots=3, residual=1e-9)
     assert states.converged.all()
     assert abs(energies - singlets).max() < 1e-8
 
@@ -91,7 +91,7 @@ def test_rings_of_singles_may_be_kept(
     monkeypatch.setattr(
         vectors_of_plan.PlannedVectors, "seconds", property(lambda way: way.keeps_rings != kept)
     )
-    energies, states = ground(place).eomee_ccsd_singlet(nroots=2, tolerance=1e-9)
+    energies, states = ground(place).eomee_ccsd_singlet(nroots=2, residual=1e-9)
     assert ("X" in states.plan.arrays) == kept
     assert abs(energies - singlets[:2]).max() < 1e-8
 
@@ -109,13 +109,13 @@ def test_rings_are_not_kept_where_there_is_no_room(
         check(self, plan, *given, **more)
 
     monkeypatch.setattr(Inherited, "check_disks", refuse)
-    energy, states = ground("memory").eomee_ccsd_singlet(tolerance=1e-5)
+    energy, states = ground("memory").eomee_ccsd_singlet(residual=1e-5)
     assert "X" not in states.plan.arrays
     assert abs(energy - singlets[0]) < 1e-5
 
 
 def test_passes_over_vectors_move_what_is_planned(ground: Ground) -> None:
-    _, states = ground("disk").eomee_ccsd_singlet(nroots=2, tolerance=1e-3)
+    _, states = ground("disk").eomee_ccsd_singlet(nroots=2, residual=1e-3)
     plan = states.plan
     vector, most = plan.entry("ee0").bytes, sum(name.startswith("Hee") for name in plan.arrays)
     passes = {each.text.split(":")[0]: each.bytes for each in plan.iteration if not each.is_product}
@@ -135,7 +135,7 @@ def test_ions_are_those_of_pyscf(ground: Ground, peer: Any, name: str, of_peer: 
     eom = getattr(eom_rccsd, of_peer)(peer)
     eom.conv_tol, eom.max_cycle = 1e-12, 200
     expected = np.array(eom.kernel(nroots=2)[0])
-    energies, states = getattr(ground(place), name)(nroots=2, tolerance=1e-9)
+    energies, states = getattr(ground(place), name)(nroots=2, residual=1e-9)
     assert states.converged.all()
     assert abs(energies - expected).max() < 1e-8
 
@@ -143,7 +143,7 @@ def test_ions_are_those_of_pyscf(ground: Ground, peer: Any, name: str, of_peer: 
 @pytest.mark.parametrize("name", ["eomee_ccsd_singlet", "eomee_ccsd_triplet", "ipccsd", "eaccsd"])
 def test_tight_energies_are_the_same_in_any_memory(ground: Ground, name: str) -> None:
     """Stored integrals of the ladder have double precision where amplitudes converge tightly."""
-    every = [getattr(ground(place), name)(nroots=2, tolerance=1e-10)[0] for place in PLACES]
+    every = [getattr(ground(place), name)(nroots=2, residual=1e-10)[0] for place in PLACES]
     assert np.ptp(every, axis=0).max() < 1e-9
 
 
@@ -152,7 +152,7 @@ def test_the_lower_of_two_states_that_nearly_have_one_energy_is_found() -> None:
     atoms = "N 0 0 0.1; H 0.94 0 -0.27; H -0.47 0.814 -0.27; H -0.47 -0.814 -0.27"
     with made(fitted(atoms, "6-31g"), ladder="rebuild", conv_tol=1e-9, conv_tol_normt=1e-7) as cc:
         cc.kernel()
-        two, three = (cc.eaccsd(nroots=count, tolerance=1e-8)[0] for count in (2, 3))
+        two, three = (cc.eaccsd(nroots=count, residual=1e-8)[0] for count in (2, 3))
     assert two == pytest.approx(three[:2], abs=1e-7)
     assert 1e-6 < three[2] - three[1] < 2e-5
 
@@ -171,7 +171,7 @@ def test_no_ion_is_missed(kind: str) -> None:
     mf = mean_field("H 0 0 0; H 0 0 0.9; H 0.9 0 0; H 0.9 0 0.9001", "sto-3g")
     with CCSD(mf, comm=None, memory="1GB", threads=1, conv_tol=1e-11, conv_tol_normt=1e-9) as cc:
         cc.kernel()
-        states = cc.states(kind, nroots=2, tolerance=1e-8)
+        states = cc.states(kind, nroots=2, residual=1e-8)
         every = np.sort(dense(states.equations).real)
     assert abs(states.energies - every[:2]).max() < 1e-7
 
@@ -185,21 +185,21 @@ def test_attachment_to_one_occupied_orbital_is_refused() -> None:
 
 def test_one_kind_after_another(ground: Ground) -> None:
     cc = ground("memory")
-    first = cc.ipccsd(tolerance=1e-8)[0]
-    cc.eaccsd(tolerance=1e-2)
-    again = cc.ipccsd(tolerance=1e-8)[0]
+    first = cc.ipccsd(residual=1e-8)[0]
+    cc.eaccsd(residual=1e-2)
+    again = cc.ipccsd(residual=1e-8)[0]
     assert abs(first - again) < 1e-9
 
 
 def test_a_number_for_one_root(ground: Ground, singlets: Values) -> None:
-    energy, _ = ground("memory").eomee_ccsd_singlet(tolerance=1e-8)
+    energy, _ = ground("memory").eomee_ccsd_singlet(residual=1e-8)
     assert type(energy) is float
     assert abs(energy - singlets[0]) < 1e-7
 
 
 def test_a_small_space_begins_anew(ground: Ground, singlets: Values, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors_of_plan, "_VECTORS", (4, 4, 4))
-    energies, _ = ground("memory").eomee_ccsd_singlet(nroots=2, tolerance=1e-9)
+    energies, _ = ground("memory").eomee_ccsd_singlet(nroots=2, residual=1e-9)
     assert abs(energies - singlets[:2]).max() < 1e-8
 
 
@@ -212,7 +212,7 @@ def test_no_root_is_missed(atoms: str, basis: str, frozen: int) -> None:
     mf = mean_field(atoms, basis)
     with CCSD(mf, frozen, comm=None, memory="1GB", threads=1, conv_tol=1e-11, conv_tol_normt=1e-9) as cc:
         cc.kernel()
-        energies, states = cc.eomee_ccsd_singlet(nroots=4, tolerance=1e-8)
+        energies, states = cc.eomee_ccsd_singlet(nroots=4, residual=1e-8)
         every = dense(states.equations)
     every = np.sort(every.real)
     assert abs(energies - every[: len(energies)]).max() < 1e-7
@@ -231,7 +231,7 @@ def test_amplitudes_stay_for_triples(water: Any) -> None:
         expected = cc.ccsd_t()
     with made(water, **LOOSE) as cc:
         cc.kernel()
-        cc.eomee_ccsd_singlet(tolerance=1e-2)
+        cc.eomee_ccsd_singlet(residual=1e-2)
         assert abs(cc.ccsd_t() - expected) < 1e-10
 
 
@@ -239,7 +239,7 @@ def test_multipliers_can_be_had_before_and_after(water: Any) -> None:
     with made(water, **LOOSE) as cc:
         cc.kernel()
         before = cc.solve_lambda()[0].copy()
-        cc.eomee_ccsd_singlet(tolerance=1e-2)
+        cc.eomee_ccsd_singlet(residual=1e-2)
         assert abs(cc.solve_lambda()[0] - before).max() < 1e-9
 
 
@@ -255,8 +255,14 @@ def test_amplitudes_must_have_converged(water: Any) -> None:
         cc.eomee_ccsd_singlet()
 
 
+def test_the_former_name_of_a_residual_is_told(ground: Any) -> None:
+    with pytest.warns(DeprecationWarning, match="residual="):
+        states = ground("memory").eomee_ccsd_singlet(tolerance=1e-2)[1]
+    assert states.settings.residual == 1e-2
+
+
 @pytest.mark.parametrize(
-    ("settings", "message"), [({"nroots": 0}, "0 roots"), ({"tolerance": 2.0}, "tolerance")]
+    ("settings", "message"), [({"nroots": 0}, "0 roots"), ({"residual": 2.0}, "residual")]
 )
 def test_settings_out_of_range_are_refused(water: Any, settings: dict[str, Any], message: str) -> None:
     with made(water) as cc, pytest.raises(OutcoreError, match=message):
@@ -294,7 +300,7 @@ def test_nothing_that_was_described_for_plans_stays(water: Any) -> None:
     with made(water, **LOOSE) as cc:
         cc.kernel()
         assert describe.iterations.cache_info().currsize
-        cc.eomee_ccsd_singlet(tolerance=1e-2)
+        cc.eomee_ccsd_singlet(residual=1e-2)
     assert not describe.iterations.cache_info().currsize
     assert not of_states.states.cache_info().currsize
 

@@ -33,9 +33,9 @@ def start(mf: Any, **settings: Any) -> CCSD:
 
 def test_roots_follow_start_vectors_past_lower_states(four: Any) -> None:
     with start(four) as cc:
-        energies, states = cc.eomee_ccsd_singlet(nroots=3, tolerance=1e-7)
+        energies, states = cc.eomee_ccsd_singlet(nroots=3, residual=1e-7)
         every = [each.singles.copy() for each in states.vectors]
-        swapped, found = cc.eomee_ccsd_singlet(nroots=2, guess=[every[2], every[0]], tolerance=1e-7)
+        swapped, found = cc.eomee_ccsd_singlet(nroots=2, guess=[every[2], every[0]], residual=1e-7)
         strengths = found.properties().oscillator_strengths
         exact = Determinants(four, *cc.amplitudes())
     assert found.converged.all()
@@ -53,12 +53,12 @@ def test_a_search_that_follows_goes_on(four: Any, tmp_path: Path) -> None:
     guess = np.zeros((2, 2))
     guess[1, 0] = 1.0
     found = []
-    for tolerance in (1e-2, 1e-7):
+    for residual in (1e-2, 1e-7):
         with start(four, checkpoint=tmp_path / "kept") as cc:
-            energy, states = cc.eomee_ccsd_singlet(guess=[guess], tolerance=tolerance)
+            energy, states = cc.eomee_ccsd_singlet(guess=[guess], residual=residual)
             found.append((states.found, energy, abs(states.vectors[0].singles[1, 0])))
     with start(four, checkpoint=tmp_path / "kept") as cc:
-        _, others = cc.eomee_ccsd_singlet(guess=[guess[::-1]], tolerance=1e-2)
+        _, others = cc.eomee_ccsd_singlet(guess=[guess[::-1]], residual=1e-2)
     assert found[0][0] == 0 and found[1][0] > 0  # vectors of the checkpoint are used
     assert others.found == 0  # but not by a search that follows others
     assert found[0][1] == pytest.approx(found[1][1], abs=1e-2)
@@ -96,9 +96,9 @@ def amino() -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("name", ["eomee_ccsd", "eomsf_ccsd", "ipccsd", "eaccsd"])
 def test_roots_of_open_shells_follow_start_vectors(amino: dict[str, CCSD], reference: str, name: str) -> None:
     search = getattr(amino[reference], name)
-    energies, states = search(nroots=2, tolerance=1e-7)
+    energies, states = search(nroots=2, residual=1e-7)
     first, second = states.start_vectors()
-    swapped, found = search(nroots=2, guess=[second, first], tolerance=1e-7)
+    swapped, found = search(nroots=2, guess=[second, first], residual=1e-7)
     assert found.converged.all()
     assert swapped == pytest.approx(energies[::-1], abs=1e-6)
 
@@ -107,7 +107,7 @@ def test_start_vectors_are_of_the_orbitals_of_the_reference(amino: dict[str, CCS
     """Those of ROHF are rotated after some are frozen."""
     cc = amino["ROHF"]
     assert any(each.turned is not None for each in cc.spins)
-    _, states = cc.ipccsd(nroots=1, tolerance=1e-6)
+    _, states = cc.ipccsd(nroots=1, residual=1e-6)
     ((alpha, beta),) = states.start_vectors()
     (inside,) = (each.singles for each in states.vectors)
     rotations = [each.turned[: each.occupied, : each.occupied] for each in cc.spins]

@@ -69,7 +69,7 @@ def properties(ground: Ground) -> Callable[..., Any]:
 
     @cache
     def found(name: str, place: str, kind: str, *, roots: int = 2, **more: Any) -> Any:
-        return ground(name, place).states(kind, nroots=roots, tolerance=1e-8, **more).properties()
+        return ground(name, place).states(kind, nroots=roots, residual=1e-8, **more).properties()
 
     return found
 
@@ -177,14 +177,14 @@ def test_places_of_arrays_make_no_difference(five: Any, kind: str) -> None:
     found = []
     for settings in ({}, DISK | {"block": 2}):
         with start(five, **settings) as cc:
-            found.append(cc.states(kind, tolerance=1e-7).properties().dipoles[0])
+            found.append(cc.states(kind, residual=1e-7).properties().dipoles[0])
     assert found[1] == pytest.approx(found[0], abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["ip", "ea"])
 def test_left_products_are_the_transpose(ground: Ground, kind: str) -> None:
     cc = ground("four", "memory")
-    states = cc.states(kind, tolerance=1e-3)
+    states = cc.states(kind, residual=1e-3)
     right, _ = dense_matrix(states.equations)
     inherited = Inherited(cc)
     plan = inherited.plan(partial(describe.left, kind=kind, roots=1, vectors=4))
@@ -202,7 +202,7 @@ def test_ions_of_two_electrons_are_those_of_full_ci() -> None:
     mol = pyscf.M(atom="He 0 0 0; H 0 0 0.9", charge=1, basis="6-31g", verbose=0)
     mf = mol.RHF().run(conv_tol=1e-13)
     with start(mf) as cc:
-        energy, states = cc.ipccsd(tolerance=1e-9)
+        energy, states = cc.ipccsd(residual=1e-9)
         found = states.properties()
     n, c = mol.nao, mf.mo_coeff
     h = c.T @ mf.get_hcore() @ c
@@ -219,7 +219,7 @@ def test_ions_of_two_electrons_are_those_of_full_ci() -> None:
 def test_closed_shells_of_two_spins_have_the_same_strengths(four: Any, properties: Any) -> None:
     of_closed = properties("four", "memory", "ee", roots=1)
     with start(four.to_uhf()) as cc:
-        found = cc.states("ee", nroots=2, tolerance=1e-8).properties()
+        found = cc.states("ee", nroots=2, residual=1e-8).properties()
     singlet = int(np.argmax(found.oscillator_strengths))
     assert found.oscillator_strengths[singlet] == pytest.approx(of_closed.oscillator_strengths[0], abs=1e-7)
     assert found.dipoles[singlet] == pytest.approx(of_closed.dipoles[0], abs=1e-6)
@@ -247,7 +247,7 @@ def test_a_search_for_left_vectors_goes_on(
     mf = open_mean_field("UHF", THREE, "sto-3g")
     limits = {"conv_tol": 1e-8, "conv_tol_normt": 1e-7}
     with start(mf, checkpoint=tmp_path / "kept", **limits) as cc:
-        states = cc.states(kind, tolerance=1e-7)
+        states = cc.states(kind, residual=1e-7)
         with monkeypatch.context() as patched, pytest.raises(Stopped):
             patched.setattr(clock, "INTERVAL_S", 0.0)
             states.properties(stop)
@@ -261,7 +261,7 @@ def test_a_search_for_left_vectors_goes_on(
         return found
 
     with start(mf, checkpoint=tmp_path / "kept", **limits) as cc:
-        states = cc.states(kind, tolerance=1e-7)
+        states = cc.states(kind, residual=1e-7)
         monkeypatch.setattr(KeptStates, "bring", counted)
         found = states.properties()
         monkeypatch.setattr(KeptStates, "bring", bring)

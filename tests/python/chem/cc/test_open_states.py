@@ -62,7 +62,7 @@ def test_states_are_those_of_pyscf(ground: CCSD, peer: Any, name: str, of_peer: 
     eom = getattr(eom_uccsd, of_peer)(peer)
     eom.conv_tol, eom.max_cycle = 1e-11, 200
     expected = np.sort(np.hstack(eom.kernel(nroots=roots)[0]))[:roots]
-    energies, states = getattr(ground, name)(nroots=roots, tolerance=1e-8)
+    energies, states = getattr(ground, name)(nroots=roots, residual=1e-8)
     assert states.converged.all()
     assert abs(energies - expected).max() < 1e-8
 
@@ -82,7 +82,7 @@ def test_places_of_arrays_make_no_difference(kind: str) -> None:
     for settings in ({}, {"storage": "disk", "block": 2}):
         with made(mf, ladder="rebuild", **settings) as cc:
             cc.kernel()
-            found.append(cc.states(kind, nroots=2, tolerance=1e-10).energies)
+            found.append(cc.states(kind, nroots=2, residual=1e-10).energies)
     assert abs(found[1] - found[0]).max() < 1e-9
 
 
@@ -90,12 +90,12 @@ def test_closed_shells_of_two_spins_have_singlets_and_triplets() -> None:
     mf = mean_field(WATER, "sto-3g")
     with made(mf) as cc:
         cc.kernel()
-        expected = [cc.states("ee", multiplicity=m, tolerance=1e-9).energies[0] for m in (1, 3)]
-        ions = cc.states("ip", nroots=2, tolerance=1e-9).energies
+        expected = [cc.states("ee", multiplicity=m, residual=1e-9).energies[0] for m in (1, 3)]
+        ions = cc.states("ip", nroots=2, residual=1e-9).energies
     with made(mf.to_uhf()) as cc:
         cc.kernel()
-        assert abs(np.sort(expected) - cc.states("ee", nroots=2, tolerance=1e-8).energies).max() < 1e-8
-        assert abs(np.repeat(ions, 2) - cc.states("ip", nroots=4, tolerance=1e-8).energies).max() < 1e-8
+        assert abs(np.sort(expected) - cc.states("ee", nroots=2, residual=1e-8).energies).max() < 1e-8
+        assert abs(np.repeat(ions, 2) - cc.states("ip", nroots=4, residual=1e-8).energies).max() < 1e-8
 
 
 def test_pairs_of_electrons_that_one_virtual_orbital_has_no_room_for_are_no_states() -> None:
@@ -111,7 +111,7 @@ def test_pairs_of_electrons_that_one_virtual_orbital_has_no_room_for_are_no_stat
     expected = np.sort(np.linalg.eigvals(matrix).real)[:3]
     with made(mf) as cc:
         cc.kernel()
-        assert abs(cc.eomee_ccsd(nroots=3, tolerance=1e-8)[0] - expected).max() < 1e-8
+        assert abs(cc.eomee_ccsd(nroots=3, residual=1e-8)[0] - expected).max() < 1e-8
 
 
 def test_a_state_of_another_symmetry_below_those_of_the_first_start_vectors_is_found() -> None:
@@ -119,12 +119,12 @@ def test_a_state_of_another_symmetry_below_those_of_the_first_start_vectors_is_f
     mf = open_mean_field("UHF", ("Be 0 0 0; H 0 0 1.34", 0, 1), "sto-3g")
     with CCSD(mf, 0, comm=None, memory="1GB", threads=1) as cc:
         cc.kernel()
-        energy, _ = cc.eaccsd(nroots=1, tolerance=1e-6)
+        energy, _ = cc.eaccsd(nroots=1, residual=1e-6)
     assert energy == pytest.approx(0.16352, abs=1e-5)  # of all eigenvalues of PySCF's matrix
 
 
 def test_orbitals_are_named_with_their_spins(ground: CCSD) -> None:
-    assert "a -> 5b" in ground.states("sf", nroots=1, tolerance=1e-2).character(0)
+    assert "a -> 5b" in ground.states("sf", nroots=1, residual=1e-2).character(0)
 
 
 def test_a_multiplicity_of_open_shells_is_refused(ground: CCSD) -> None:

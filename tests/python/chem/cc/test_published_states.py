@@ -50,7 +50,7 @@ def start(molecule: tuple[str, int], basis: Any) -> CCSD:
 def test_ionisation_potentials(name: str, basis: str) -> None:
     molecule, expected = IONS[name, basis]
     with start(molecule, basis) as cc:
-        energies, _ = cc.ipccsd(nroots=len(expected), tolerance=1e-5)
+        energies, _ = cc.ipccsd(nroots=len(expected), residual=1e-5)
     assert abs(energies * HARTREE - expected).max() < 0.0006
 
 
@@ -68,7 +68,7 @@ def test_ionisation_potentials(name: str, basis: str) -> None:
 def test_excited_states(molecule: Any, multiplicity: int, expected: list[float]) -> None:
     """In aug-cc-pVTZ."""
     with start(molecule, "aug-cc-pvtz") as cc:
-        states = cc.states("ee", multiplicity=multiplicity, nroots=len(expected), tolerance=1e-4)
+        states = cc.states("ee", multiplicity=multiplicity, nroots=len(expected), residual=1e-4)
     assert abs(states.energies * HARTREE - expected).max() < 0.006
 
 
@@ -79,7 +79,7 @@ def test_the_core_ion_of_water() -> None:
 
     basis = {"O": load("aug-cc-pvtz", "O") + load("cc-pcvtz", "O")[-5:], "H": "aug-cc-pvtz"}
     with start((WATER[0], 0), basis) as cc:
-        energy, _ = cc.ipccsd(cvs=1, tolerance=1e-5)
+        energy, _ = cc.ipccsd(cvs=1, residual=1e-5)
     assert energy * HARTREE == pytest.approx(541.4809961, abs=1e-3)
 
 
@@ -104,7 +104,7 @@ def test_the_lowest_ions_of_benzene_are_a_degenerate_pair() -> None:
     settings = {"memory": "2GB", "threads": 1, "conv_tol": 1e-9, "conv_tol_normt": 1e-7}
     with CCSD(mf, 6, comm=None, ladder="rebuild", **settings) as cc:
         cc.kernel()
-        energies, states = cc.ipccsd(nroots=4, tolerance=1e-7)
+        energies, states = cc.ipccsd(nroots=4, residual=1e-7)
     assert states.converged.all()
     assert abs(energies - expected).max() < 1e-6
     assert energies[1] - energies[0] < 1e-6

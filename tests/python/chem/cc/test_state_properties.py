@@ -62,7 +62,7 @@ def determinants(four: Any, ground: Ground) -> Determinants:
 
 def test_products_from_the_left_are_the_transpose(ground: Ground) -> None:
     cc = ground("memory")
-    states = cc.eomee_ccsd_singlet(tolerance=1e-3)[1]
+    states = cc.eomee_ccsd_singlet(residual=1e-3)[1]
     right, places = dense_matrix(states.equations)
     inherited = Inherited(cc)
     room = inherited.room(inherited.plan(partial(describe.left, kind="ee", roots=1, vectors=4)))
@@ -84,7 +84,7 @@ def _moments(mf: Any) -> Values:
 def test_densities_are_those_of_all_determinants(
     four: Any, ground: Ground, determinants: Determinants, place: str
 ) -> None:
-    energies, states = ground(place).eomee_ccsd_singlet(nroots=2, tolerance=1e-8)
+    energies, states = ground(place).eomee_ccsd_singlet(nroots=2, residual=1e-8)
     found = states.properties()
     c, overlap = four.mo_coeff, four.get_ovlp()
     assert abs(energies - determinants.energies[:2]).max() < 1e-7
@@ -116,7 +116,7 @@ def test_two_electrons_are_those_of_full_ci() -> None:
     mol = pyscf.M(atom="He 0 0 0; H 0 0 0.9", charge=1, basis="6-31g", verbose=0)
     mf = mol.RHF().run(conv_tol=1e-13)
     with start(mf) as cc:
-        energies, states = cc.eomee_ccsd_singlet(nroots=2, tolerance=1e-9)
+        energies, states = cc.eomee_ccsd_singlet(nroots=2, residual=1e-9)
         found = states.properties()
     n, c = mol.nao, mf.mo_coeff
     solver = fci.direct_spin0.FCI()
@@ -137,7 +137,7 @@ def test_two_electrons_are_those_of_full_ci() -> None:
 
 def test_frozen_orbitals_are_part_of_the_dipole_moment() -> None:
     with start(mean_field("Li 0 0 0; H 0 0 1.6", "sto-3g"), 1, **LOOSE) as cc:
-        found = cc.eomee_ccsd_singlet(tolerance=1e-3)[1].properties()
+        found = cc.eomee_ccsd_singlet(residual=1e-3)[1].properties()
         density = cc.make_rdm1(ao_repr=True)
         mol = cc.mol
     expected = mol.atom_charges() @ mol.atom_coords() - np.einsum("xmn,mn->x", mol.intor("int1e_r"), density)
@@ -159,7 +159,7 @@ def test_a_search_for_left_vectors_goes_on(
 
     monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     with start(four, checkpoint=tmp_path / "kept") as cc:
-        states = cc.eomee_ccsd_singlet(tolerance=1e-7)[1]
+        states = cc.eomee_ccsd_singlet(residual=1e-7)[1]
         with pytest.raises(Stopped):
             states.properties(stop)
     brought = list[int]()
@@ -172,7 +172,7 @@ def test_a_search_for_left_vectors_goes_on(
         return found
 
     with start(four, checkpoint=tmp_path / "kept") as cc:
-        states = cc.eomee_ccsd_singlet(tolerance=1e-7)[1]
+        states = cc.eomee_ccsd_singlet(residual=1e-7)[1]
         monkeypatch.setattr(KeptStates, "bring", bring)
         found = states.properties()
     assert brought
@@ -184,7 +184,7 @@ def test_a_search_for_left_vectors_goes_on(
 
 def test_states_have_properties_until_another_calculation(ground: Ground) -> None:
     cc = ground("memory")
-    first, second = (cc.eomee_ccsd_singlet(tolerance=1e-2)[1] for _ in range(2))
+    first, second = (cc.eomee_ccsd_singlet(residual=1e-2)[1] for _ in range(2))
     assert second.properties() is second.properties()
     with pytest.raises(OutcoreError, match="given back"):
         first.properties()
@@ -199,6 +199,6 @@ def test_states_that_have_not_converged_have_no_properties(ground: Ground) -> No
 def test_states_after_triples_have_no_properties(four: Any) -> None:
     with start(four, **LOOSE) as cc:
         cc.ccsd_t()
-        states = cc.eomee_ccsd_singlet(tolerance=1e-2)[1]
+        states = cc.eomee_ccsd_singlet(residual=1e-2)[1]
         with pytest.raises(OutcoreError, match="after ccsd_t"):
             states.properties()

@@ -23,7 +23,7 @@ from outcore.keep import clock
 Values = np.ndarray[Any, np.dtype[Any]]
 
 PLACES = pytest.mark.parametrize("full", ["scratch", "checkpoint"])
-ROOTS: Any = {"nroots": 2, "tolerance": 1e-8}
+ROOTS: Any = {"nroots": 2, "residual": 1e-8}
 
 
 @pytest.fixture(scope="module")

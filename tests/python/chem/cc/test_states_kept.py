@@ -60,7 +60,7 @@ def kept(amplitudes: Path, tmp_path: Path) -> Path:
 def wanted(water: Any) -> dict[str, States]:
     """States, by their kinds, of a search that nothing has ended."""
     with start(water, None) as cc:
-        return {kind: cc.states(kind, nroots=2, tolerance=1e-8) for kind in ("ee", "ip", "ea")}
+        return {kind: cc.states(kind, nroots=2, residual=1e-8) for kind in ("ee", "ip", "ea")}
 
 
 class Stopped(Exception):
@@ -79,7 +79,7 @@ def stopped(cc: CCSD, kind: str = "ee", number: int = 5) -> None:
     from outcore.chem.cc.excited.settings import StateSettings
 
     with pytest.raises(Stopped):
-        States(cc, kind, StateSettings(nroots=2, tolerance=1e-8), stop_after(number))
+        States(cc, kind, StateSettings(nroots=2, residual=1e-8), stop_after(number))
 
 
 @pytest.mark.parametrize("kind", ["ee", "ip", "ea"])
@@ -92,7 +92,7 @@ def test_a_search_goes_on_where_a_run_was_ended(
         stopped(first, kind, number)
     with start(water, kept, storage="disk", block=2) as second:
         assert second.found
-        states = second.states(kind, nroots=2, tolerance=1e-8)
+        states = second.states(kind, nroots=2, residual=1e-8)
     assert states.found
     # Two more than are left, and two after start vectors were multiplied again.
     assert len(states.iterations) <= len(wanted[kind].iterations) - number + 4
@@ -115,9 +115,9 @@ def test_a_kill_between_two_commits_leaves_a_start(
     with monkeypatch.context() as patched:
         patched.setattr(KeptStates, "put", stop)
         with start(water, kept) as first, pytest.raises(Stopped):
-            first.states("ee", nroots=2, tolerance=1e-8)
+            first.states("ee", nroots=2, residual=1e-8)
     with start(water, kept) as second:
-        states = second.states("ee", nroots=2, tolerance=1e-8)
+        states = second.states("ee", nroots=2, residual=1e-8)
     assert states.found
     assert abs(states.energies - wanted["ee"].energies).max() < 1e-8
 
@@ -141,7 +141,7 @@ mol = pyscf.M(**molecule, basis="sto-3g", verbose=0)
 mf = mol.UHF() if mol.spin else mol.RHF()
 for name, value in orbitals.items():
     setattr(mf, name, value)
-States(tests.start(mf, Path(sys.argv[3])), sys.argv[4], StateSettings(nroots=2, tolerance=1e-8), tell)
+States(tests.start(mf, Path(sys.argv[3])), sys.argv[4], StateSettings(nroots=2, residual=1e-8), tell)
 """
 
 
@@ -161,9 +161,9 @@ def test_a_killed_process_leaves_the_same_states(
     )
     assert ended.returncode == -signal.SIGKILL
     with start(mf, None) as cc:
-        wanted = cc.states(kind, nroots=2, tolerance=1e-8)
+        wanted = cc.states(kind, nroots=2, residual=1e-8)
     with start(mf, kept) as cc:
-        states = cc.states(kind, nroots=2, tolerance=1e-8)
+        states = cc.states(kind, nroots=2, residual=1e-8)
     assert states.found
     assert len(states.iterations) < len(wanted.iterations)
     assert abs(states.energies - wanted.energies).max() < 1e-8
@@ -172,18 +172,18 @@ def test_a_killed_process_leaves_the_same_states(
 def test_states_that_have_converged_are_taken(water: Any, wanted: Any, kept: Path) -> None:
     for iterations in (None, 1):
         with start(water, kept) as cc:
-            states = cc.states("ip", nroots=2, tolerance=1e-8)
+            states = cc.states("ip", nroots=2, residual=1e-8)
         assert iterations is None or len(states.iterations) == iterations
         assert abs(states.energies - wanted["ip"].energies).max() < 1e-8
 
 
 def test_vectors_of_other_states_are_not_taken(water: Any, kept: Path, tmp_path: Path) -> None:
     with start(water, kept) as cc:
-        cc.states("ee", nroots=2, tolerance=1e-1)
+        cc.states("ee", nroots=2, residual=1e-1)
     for kind, roots, taken in (("ee", 2, True), ("ip", 2, False), ("ee", 3, False)):
         copy = shutil.copytree(kept, tmp_path / f"{kind}{roots}")
         with start(water, Path(copy)) as cc:
-            assert bool(cc.states(kind, nroots=roots, tolerance=1e-1).found) == taken
+            assert bool(cc.states(kind, nroots=roots, residual=1e-1).found) == taken
 
 
 def test_damaged_vectors_are_refused(water: Any, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,9 +192,9 @@ def test_damaged_vectors_are_refused(water: Any, kept: Path, monkeypatch: pytest
     with monkeypatch.context() as patched:
         patched.setattr(kept_states, "_stamp", lambda *_: "another")
         with start(water, kept) as cc:
-            cc.states("ip", tolerance=1e-1)
+            cc.states("ip", residual=1e-1)
     with start(water, kept) as cc, pytest.raises(OutcoreError, match="not those that were"):
-        cc.states("ip", tolerance=1e-1)
+        cc.states("ip", residual=1e-1)
 
 
 def test_disks_without_room_are_named_before_the_search(
@@ -203,7 +203,7 @@ def test_disks_without_room_are_named_before_the_search(
     needs: list[tuple[Path, int]] = []
     monkeypatch.setattr(inherited, "check_room", lambda world, attempted, wanted, **_: needs.extend(wanted))
     with start(water, tmp_path / "kept", storage="disk", conv_tol=1e-3, conv_tol_normt=1e-2) as cc:
-        states = cc.states("ip", tolerance=1e-1)
+        states = cc.states("ip", residual=1e-1)
         vectors = states.plan.entry("ip0").bytes
         disk_bytes = states.plan.disk_bytes
     (scratch, new), (directory, kept_bytes) = needs

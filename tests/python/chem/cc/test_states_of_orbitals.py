@@ -64,7 +64,7 @@ def energies_of(peer: Any, name: str, roots: int = 2) -> Values:
 
 
 def check(cc: CCSD, name: str, expected: Values, within: float = 1e-8) -> None:
-    energies, states = getattr(cc, name)(nroots=len(expected), tolerance=1e-9)
+    energies, states = getattr(cc, name)(nroots=len(expected), residual=1e-9)
     assert states.converged.all()
     assert abs(energies - expected).max() < within
 
@@ -85,7 +85,7 @@ def amino() -> Any:
 @pytest.fixture(scope="module")
 def closed(water: Any) -> Any:
     """PySCF's amplitudes, and ours with tightly decomposed integrals."""
-    with made(water, integrals="cholesky", tolerance=1e-11) as cc:
+    with made(water, integrals="cholesky", residual=1e-11) as cc:
         assert "Cholesky" in cc.summary()
         yield peer_of(water, 1), cc
 
@@ -97,8 +97,8 @@ def test_states_of_closed_shells_with_cholesky_integrals(closed: Any, name: str,
 
 
 def test_energies_are_as_wrong_as_the_decomposition(closed: Any, water: Any) -> None:
-    with made(water, integrals="cholesky", tolerance=1e-4) as cc:
-        energies, _ = cc.eomee_ccsd_singlet(nroots=2, tolerance=1e-9)
+    with made(water, integrals="cholesky", residual=1e-4) as cc:
+        energies, _ = cc.eomee_ccsd_singlet(nroots=2, residual=1e-9)
     errors = abs(energies - energies_of(closed[0], "EOMEESinglet"))
     assert 1e-7 < errors.max() < 1e-3
 
@@ -108,7 +108,7 @@ def opened(amino: Any) -> Any:
     """As `closed`, for open shells with few virtual orbitals."""
     n = amino.mol.nao
     frozen = [0, *range(n - OUTER, n)]
-    with made(amino, frozen_virtual=OUTER, integrals="cholesky", tolerance=1e-11) as cc:
+    with made(amino, frozen_virtual=OUTER, integrals="cholesky", residual=1e-11) as cc:
         yield peer_of(amino, [frozen, frozen]), cc
 
 
@@ -149,7 +149,7 @@ def test_orbitals_are_named_by_their_numbers_among_all(truncated: Any) -> None:
     peer, cc = truncated
     active = [1, 2, 3, 4, 5, 7, 8, 9, 10]
     _, vectors = eom_rccsd.EOMEESinglet(peer).kernel(nroots=2)
-    _, states = cc.eomee_ccsd_singlet(nroots=2, tolerance=1e-5)
+    _, states = cc.eomee_ccsd_singlet(nroots=2, residual=1e-5)
     o = peer.nocc
     for root, vector in enumerate(vectors):
         singles = peer.vector_to_amplitudes(vector)[0]
@@ -166,7 +166,7 @@ def test_moments_of_two_correlated_electrons_are_those_of_full_ci_in_their_orbit
     mf = pyscf.M(atom=atoms, basis="6-31g", verbose=0).RHF().run(conv_tol=1e-13)
     n, roots = mf.mol.nao - 4, 2
     with made(mf, 1, frozen_virtual=3) as cc:
-        energies, states = cc.eomee_ccsd_singlet(nroots=roots, tolerance=1e-9)
+        energies, states = cc.eomee_ccsd_singlet(nroots=roots, residual=1e-9)
         found = states.properties()
     space, solver = mcscf.CASCI(mf, n, 2), fci.direct_spin0.FCI()
     h, _ = space.get_h1eff()

@@ -15,7 +15,7 @@ from outcore.chem.cc.excited.settings import StateSettings
 from outcore.chem.cc.excited.states import States
 from outcore.keep import clock
 
-ROOTS: Any = {"nroots": 2, "tolerance": 1e-8}
+ROOTS: Any = {"nroots": 2, "residual": 1e-8}
 ENDS = 3
 """How often a search ends."""
 
@@ -121,8 +121,8 @@ def test_a_state_of_another_symmetry_is_found_though_start_vectors_were_not_mult
     with start(mf, tmp_path / "kept", 0) as cc, monkeypatch.context() as patched:
         patched.setattr(Search, "_keep", keep)
         with pytest.raises(Ended):
-            cc.eaccsd(nroots=1, tolerance=1e-6)
+            cc.eaccsd(nroots=1, residual=1e-6)
     with start(mf, tmp_path / "kept", 0) as cc:
-        energy, states = cc.eaccsd(nroots=1, tolerance=1e-6)
+        energy, states = cc.eaccsd(nroots=1, residual=1e-6)
     assert states.found
     assert energy == pytest.approx(0.16352, abs=1e-5)  # of all eigenvalues of PySCF's matrix

@@ -38,7 +38,7 @@ def found(references: dict[str, Any]) -> Iterator[Found]:
         cc = CCSD(references[name], 0, comm=None, memory="1GB", threads=1, **TIGHT)
         made.append(cc)
         cc.kernel()
-        return cc, cc.states("ee", nroots=2, tolerance=1e-8).properties()
+        return cc, cc.states("ee", nroots=2, residual=1e-8).properties()
 
     yield properties
     for each in made:

@@ -36,7 +36,7 @@ def triplets(water: Any) -> Values:
 def test_triplets_are_those_of_pyscf(water: Any, triplets: Values, settings: dict[str, Any]) -> None:
     with made(water, **settings) as cc:
         cc.kernel()
-        energies, states = cc.eomee_ccsd_triplet(nroots=3, tolerance=1e-9)
+        energies, states = cc.eomee_ccsd_triplet(nroots=3, residual=1e-9)
     assert states.converged.all()
     assert abs(energies - triplets).max() < 1e-8
 
@@ -45,6 +45,6 @@ def test_no_triplet_is_missed() -> None:
     mf = mean_field("H 0 0 0; H 0 0 0.9; H 0.9 0 0; H 0.9 0 0.9001", "sto-3g")
     with CCSD(mf, comm=None, memory="1GB", threads=1, conv_tol=1e-11, conv_tol_normt=1e-9) as cc:
         cc.kernel()
-        states = cc.states("ee", multiplicity=3, nroots=4, tolerance=1e-8)
+        states = cc.states("ee", multiplicity=3, nroots=4, residual=1e-8)
         every = np.sort(dense(states.equations).real)
     assert abs(states.energies - every[:4]).max() < 1e-7

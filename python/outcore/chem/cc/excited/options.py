@@ -108,7 +108,7 @@ class Options(options.Options):
             help="Norm of the residual below which a state has converged (Hartree); below 1e-7, amplitudes "
             "converge as tightly."
         ),
-    ] = StateSettings.tolerance
+    ] = StateSettings.residual
     state_iterations: Annotated[int, typer.Option(help="Maximum number of iterations for states.")] = (
         StateSettings.max_cycle
     )
@@ -198,7 +198,7 @@ class Options(options.Options):
     def state_settings(self) -> StateSettings:
         return StateSettings(
             nroots=self.states,
-            tolerance=self.state_tol,
+            residual=self.state_tol,
             max_cycle=self.state_iterations,
             multiplicity=self.multiplicity,
             cvs=self.cvs,

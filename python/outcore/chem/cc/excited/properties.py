@@ -109,7 +109,7 @@ class StateProperties:
         equations.core = states.equations.core
         states.vectors = right
         limits = davidson.Limits(
-            tolerance=states.settings.tolerance, max_iterations=states.settings.max_cycle, vectors=vectors
+            tolerance=states.settings.residual, max_iterations=states.settings.max_cycle, vectors=vectors
         )
         follows = None if states.settings.guess is None else _unit(right)
         search = Search(
@@ -174,7 +174,7 @@ class StateProperties:
         sizes = np.linalg.svd(overlaps, compute_uv=False)
         apart = float(np.abs(np.asarray(energies) - states.energies).max())
         with room.world.together(PROPERTIES):
-            if sizes[-1] < _PARALLEL * sizes[0] or apart > _APART * states.settings.tolerance:
+            if sizes[-1] < _PARALLEL * sizes[0] or apart > _APART * states.settings.residual:
                 raise OutcoreError(
                     errno.EINVAL,
                     PROPERTIES,

@@ -17,7 +17,7 @@ class StateSettings:
     """Settings of a search for states. Raises OutcoreError (EINVAL) for values out of range.
 
     nroots: number of states.
-    tolerance: norm of residuals below which a state has converged (Hartree). An energy may be wrong by as much, as
+    residual: norm of residuals below which a state has converged (Hartree). An energy may be wrong by as much, as
         H is not symmetric.
     max_cycle: iterations at most.
     cvs: core-excited states and core ions of closed shells, by core-valence separation: how many of the lowest
@@ -31,7 +31,7 @@ class StateSettings:
     """
 
     nroots: int = 1
-    tolerance: float = 1e-6
+    residual: float = 1e-6
     max_cycle: int = 60
     multiplicity: int | None = None
     cvs: int | Sequence[int] | None = None
@@ -40,7 +40,7 @@ class StateSettings:
     def __post_init__(self) -> None:
         for is_wrong, detail in (
             (self.nroots < 1, f"{self.nroots} roots; 1 or more are needed"),
-            (not 0 < self.tolerance < 1, f"a tolerance of {self.tolerance:g}; it lies between 0 and 1"),
+            (not 0 < self.residual < 1, f"a residual of {self.residual:g}; it lies between 0 and 1"),
             (self.cvs is not None and not self.core, "a core without orbitals"),
             (
                 self.guess is not None and len(self.guess) != self.nroots,

@@ -7,6 +7,7 @@ energies, states = cc.eomee_ccsd_singlet(nroots=3)
 from __future__ import annotations
 
 import errno
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import partial
@@ -93,7 +94,7 @@ class States:
         equations.core = self._core_mask(kind)
         self.equations = equations
         limits = davidson.Limits(
-            tolerance=settings.tolerance, max_iterations=settings.max_cycle, vectors=way.vectors
+            tolerance=settings.residual, max_iterations=settings.max_cycle, vectors=way.vectors
         )
         with of.world.together(METHOD):
             given = settings.guess
@@ -241,6 +242,9 @@ _OF_PYSCF = {
 """Keywords of PySCF's methods of the same names that are refused, and why."""
 
 
+_FORMER = "tolerance"  # the name of `residual` before, which is one of the Cholesky decomposition elsewhere
+
+
 class StateResults:
     """The part of a CCSD object with states, by PySCF's names. Unlike PySCF's, these methods return a `States`
     object beside the energies. They refuse PySCF's keywords `left`, `koopmans`, `partition`, `eris` and `imds`."""
@@ -291,6 +295,9 @@ def spin_square(of: CCSD) -> float:
 
 def _settings_of(given: dict[str, Any]) -> StateSettings:
     known = [each.name for each in fields(StateSettings)]
+    if _FORMER in given:
+        warnings.warn(f"{_FORMER}= of states is residual=, as in CI", DeprecationWarning, stacklevel=3)
+        given["residual"] = given.pop(_FORMER)
     for name in given:
         if name in _OF_PYSCF:
             raise TypeError(f"{METHOD} has no argument '{name}', unlike PySCF: {_OF_PYSCF[name]}")
