@@ -186,9 +186,9 @@ def test_plans_know_nodes_and_rates_unless_sums_are_ordered(comm, given, shared_
         space, options = ci_water.space(found), solver.SearchOptions()
         chosen = solver.plan(world, space, options)
         assert chosen.nodes == (tuple(range(comm.size)) if comm.size > 1 else ())
-        assert (chosen.speeds is None) == (comm.size == 1)
-        assert len(set(comm.allgather(chosen.speeds))) == 1
-        assert solver.plan(world, space, options, ordered=True).speeds is None
+        assert (chosen.rates is None) == (comm.size == 1)
+        assert len(set(comm.allgather(chosen.rates))) == 1
+        assert solver.plan(world, space, options, ordered=True).rates is None
 
 
 def test_too_little_memory_is_refused_at_all(comm, given, shared_tmp_path):
