@@ -55,6 +55,34 @@ def test_energies_do_not_depend_on_processes(comm: Any, computed_once: Any, stor
     assert abs(cc.e_t - triples) < 1e-9
 
 
+@pytest.mark.processes(2)
+@pytest.mark.parametrize("method", ["dcsd", "ccd", "lccd", "cc2"])
+def test_energies_of_other_methods_do_not_depend_on_processes(
+    comm: Any, computed_once: Any, method: str
+) -> None:
+    """One process has all arrays in memory."""
+    mf = computed_once("water", lambda: mean_field(WATER, "6-31g"))
+    settings: Any = {
+        "memory": "4GB",
+        "threads": 1,
+        "method": method,
+        "conv_tol": 1e-10,
+        "conv_tol_normt": 1e-8,
+    }
+    if method != "cc2":  # which has no ladder
+        settings["ladder"] = "rebuild"
+
+    def one() -> float:
+        with CCSD(mf, 1, comm=None, **settings) as cc:
+            return float(cc.kernel()[0])
+
+    expected = computed_once(f"water, {method}", one)
+    with CCSD(mf, 1, comm=comm, storage="disk", block=5, **settings) as cc:
+        found = cc.kernel()[0]
+    assert cc.converged
+    assert abs(found - expected) < 1e-9
+
+
 def make_open() -> tuple[Any, float, float]:
     mf = open_mean_field("UHF", IMIDOGEN, "6-31g")
     with CCSD(mf, 1, comm=None, **SETTINGS) as cc:
