@@ -276,11 +276,14 @@ def asked(describe: Describe, sizes: Sizes, threads: int = 1) -> int:
 
 def work_bytes(describe: Describe, sizes: Sizes, block: int, threads: int) -> int:
     """The least work space (bytes) of a stage with blocks of so many orbitals: that of its largest statement.
-    (T), if the method has it, may follow any stage in its work space, so it counts as well. Statements do not
-    depend on blocks, so those of a stage with all orbitals in one block are asked."""
+    Other stages go on with the blocks and arrays of iterations, and get no less work space than these. (T), if the
+    method has it, may follow any stage in its work space, so it counts as well. Statements do not depend on blocks,
+    so those of a stage with all orbitals in one block are asked."""
 
     def look() -> int:
-        stages: list[Describe] = [describe, triples] if methods.of(sizes.method).has_triples else [describe]
+        stages: list[Describe] = [describe, iterations]
+        if methods.of(sizes.method).has_triples:
+            stages.append(triples)
         recorded = (each(sizes, max(sizes.virtual), threads, is_stored=True) for each in stages)
         return math.ceil(max(each.work_space(block) for each in recorded))
 
