@@ -41,7 +41,7 @@ from outcore.keep import clock
 
 stage, directory, atoms, spin, triples, orbitals = sys.argv[1:]
 job = launch.launched()
-dies = job is None or job.rank == job.size - 1
+last = job is None or job.rank == job.size - 1
 mol = pyscf.M(atom=atoms, spin=int(spin), basis="sto-3g", verbose=0)
 mf = (mol.UHF() if mol.spin else mol.RHF()).density_fit(auxbasis="cc-pvdz-jkfit")
 with np.load(orbitals) as given:
@@ -53,6 +53,7 @@ seen = []
 
 def progress(part, fraction=0.0):
     seen.append(part)
+    dies = last or part == "derivatives of triples"  # whose tasks may all be of one process
     if dies and f"{{part}} {{seen.count(part)}}" == stage:
         os.kill(os.getpid(), signal.SIGKILL)
 
