@@ -80,7 +80,6 @@ def test_exact_integrals_have_the_ions_of_pyscf(water: Path, tmp_path: Path) -> 
         pytest.param(["sf", *OPEN, "--properties"], marks=pytest.mark.long),
         pytest.param(["ip", *OPEN, "--properties"], marks=pytest.mark.long),
         ["ea", *OPEN],
-        pytest.param(["ea", *OPEN, "--properties"], marks=pytest.mark.long),
     ],
     ids=" ".join,
 )
