@@ -157,6 +157,19 @@ def test_the_lower_of_two_states_that_nearly_have_one_energy_is_found() -> None:
     assert 1e-6 < three[2] - three[1] < 2e-5
 
 
+@pytest.mark.long
+def test_states_whose_order_changes_with_correlation_are_found() -> None:
+    """Of hydrogen cyanide: the second and third triplet have a symmetry that lies above others without
+    correlation."""
+    mf = fitted("H 0 0 -1.065; C 0 0 0; N 0 0 1.156", "6-31g")
+    with made(mf, 2, ladder="rebuild", conv_tol=1e-9, conv_tol_normt=1e-7) as cc:
+        cc.kernel()
+        every = cc.eomee_ccsd_triplet(nroots=6, tolerance=1e-7)[0]
+        for count in (2, 3, 4):
+            found = cc.eomee_ccsd_triplet(nroots=count, tolerance=1e-7)[0]
+            assert found == pytest.approx(every[:count], abs=1e-6)
+
+
 def test_stored_integrals_have_the_precision_that_amplitudes_need(water: Any) -> None:
     for limit, name, item_bytes in ((1e-7, "float32", 4), (0.9e-7, "float64", 8)):
         with made(water, conv_tol_normt=limit, ladder="memory") as cc:

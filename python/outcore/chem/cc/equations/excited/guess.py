@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
-MORE = 2
-"""How many more start vectors of singles there are than roots."""
+MORE = 4
+"""How many more start vectors of singles there are than roots. Correlation changes the order of states: with 2, two
+triplets of hydrogen cyanide lacked the lowest pair of one symmetry."""
 LARGEST = 1200  # excitations whose matrix is diagonalised
 SHARE = 0.25  # share of the work space for this matrix
 
