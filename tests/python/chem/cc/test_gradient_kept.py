@@ -198,11 +198,9 @@ def test_a_job_goes_on_where_one_of_its_processes_was_killed(water: Any, tmp_pat
     assert "derivatives of triples" not in told
 
 
-def test_a_scanner_goes_on_within_a_geometry(
-    water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_scanner_goes_on_within_a_geometry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
-    kept = tmp_path / "kept"
+    kept, water = tmp_path / "kept", mean_field(WATER)  # its own: a scanner moves the integrals of the SCF
     mol = water.mol.set_geom_(1.02 * water.mol.atom_coords(), unit="Bohr", inplace=False)
 
     def scanner(directory: Path | None, stage: str = "") -> tuple[Any, list[str]]:
