@@ -85,7 +85,7 @@ def amino() -> Any:
 @pytest.fixture(scope="module")
 def closed(water: Any) -> Any:
     """PySCF's amplitudes, and ours with tightly decomposed integrals."""
-    with made(water, integrals="cholesky", residual=1e-11) as cc:
+    with made(water, integrals="cholesky", tolerance=1e-11) as cc:
         assert "Cholesky" in cc.summary()
         yield peer_of(water, 1), cc
 
@@ -97,7 +97,7 @@ def test_states_of_closed_shells_with_cholesky_integrals(closed: Any, name: str,
 
 
 def test_energies_are_as_wrong_as_the_decomposition(closed: Any, water: Any) -> None:
-    with made(water, integrals="cholesky", residual=1e-4) as cc:
+    with made(water, integrals="cholesky", tolerance=1e-4) as cc:
         energies, _ = cc.eomee_ccsd_singlet(nroots=2, residual=1e-9)
     errors = abs(energies - energies_of(closed[0], "EOMEESinglet"))
     assert 1e-7 < errors.max() < 1e-3
@@ -108,7 +108,7 @@ def opened(amino: Any) -> Any:
     """As `closed`, for open shells with few virtual orbitals."""
     n = amino.mol.nao
     frozen = [0, *range(n - OUTER, n)]
-    with made(amino, frozen_virtual=OUTER, integrals="cholesky", residual=1e-11) as cc:
+    with made(amino, frozen_virtual=OUTER, integrals="cholesky", tolerance=1e-11) as cc:
         yield peer_of(amino, [frozen, frozen]), cc
 
 
