@@ -271,8 +271,8 @@ def test_a_disk_that_fills_loses_nothing(water: Any, tmp_path: Path) -> None:
             first.ccsd_t(derivatives=True)
         assert caught.value.errno == errno.EFBIG
         assert np.isfinite(np.asarray(first.t2)).all()
-        with pytest.raises(OutcoreError, match="make a new object"):
-            first.solve_lambda()
+        first.solve_lambda()  # it was refused before anything was given back
+        assert first.multipliers.converged
     with start(water, tmp_path / "kept", **settings) as second:
         second.kernel()
         assert second.converged
