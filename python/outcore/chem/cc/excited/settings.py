@@ -32,7 +32,7 @@ class StateSettings:
 
     nroots: int = 1
     residual: float = 1e-6
-    max_cycle: int = 60
+    max_cycle: int = 100
     multiplicity: int | None = None
     cvs: int | Sequence[int] | None = None
     guess: Sequence[Any] | None = None
