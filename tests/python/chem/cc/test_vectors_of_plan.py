@@ -44,7 +44,7 @@ def planned(size_bytes: float) -> tuple[int, bool] | None:
 
 
 def test_less_memory_has_fewer_vectors_and_then_puts_them_on_disk() -> None:
-    assert [planned(size) for size in (4e8, 1.26e8, 7.1e7, 3e7)] == [(8, True), (6, True), (6, False), None]
+    assert [planned(size) for size in (4e8, 1.26e8, 8.5e7, 3e7)] == [(8, True), (6, True), (6, False), None]
 
 
 def test_a_search_in_little_memory_restarts_and_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
