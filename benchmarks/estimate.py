@@ -3,12 +3,15 @@
 For each molecule a sample is measured as by --estimate; then a whole SCF runs in each way of storing. The claims
 compare the bytes stored, and the time for storing and for all J and K. The forecast assumes as many cycles as
 the SCF then took, which nobody knows before a run. A run that chooses a way itself measures a sample of its
-own; here all runs are compared with the first sample. The molecules are chains, clusters and heavy atoms, so large
-that each run takes a second or more: fixed costs are a large part of shorter runs. --quick takes two of them.
+own; here all runs are compared with the first sample. Run it with OPENBLAS_THREAD_TIMEOUT=14, which `outcore scf`
+sets for itself: idle threads of OpenBLAS else take the cores. The molecules are chains, clusters and heavy atoms,
+so large that each run takes a second or more: fixed costs are a large part of shorter runs. --quick takes two of
+them.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 
 from outcore.chem.hf import plan, scf
@@ -16,10 +19,14 @@ from outcore.chem.hf.estimate import sample_of_direct
 from outcore.chem.hf.integrals import TwoElectronIntegrals
 from outcore.chem.hf.settings import Settings
 from outcore.cli.bench import BenchOptions, Claim, at_most
-from outcore.job import machine
+from outcore.job import launch, machine
 from outcore.job.world import World
 
 from ._molecules import alkane, c14h8f6, carbon_tetrabromide, water, waters
+
+REASONS = {
+    "time forecast, worst case": "runs of a second or two with half of the integrals kept; larger ones are nearer"
+}
 
 _THREADS = 2
 
@@ -51,7 +58,8 @@ def run(options: BenchOptions) -> list[Claim]:
                 line += f"; {stored / 1e6:7.1f} MB, expected {bytes_expected / 1e6:7.1f}"
             options.say(line)
     how = (
-        f"{len(time_errors)} runs of {len(_cases(options.quick))} molecules, one process, {_THREADS} threads"
+        f"{len(time_errors)} runs of {len(_cases(options.quick))} molecules, one process, {_THREADS} threads, "
+        f"{launch.SPIN_VARIABLE}={os.environ.get(launch.SPIN_VARIABLE, '')}"
     )
     return [
         Claim(
