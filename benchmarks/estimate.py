@@ -25,8 +25,8 @@ from outcore.job.world import World
 from ._molecules import alkane, c14h8f6, carbon_tetrabromide, water, waters
 
 REASONS = {
-    "time forecast, worst case": "a run of four seconds was faster than its sample; the same sample predicts the two "
-    "longer runs of that molecule within a few percent"
+    "time forecast, worst case": "a run of four seconds was faster than its sample; the same sample predicts the "
+    "two longer runs of that molecule within a few percent"
 }
 
 _THREADS = 2
