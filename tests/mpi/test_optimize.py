@@ -74,3 +74,11 @@ def test_an_error_of_a_step_is_one_at_all(comm):
 
     with pytest.raises(OutcoreError, match="it fails"):
         searched(scanner=fails)
+
+
+def test_a_step_that_does_not_converge_says_so_at_all(comm):
+    def fails(world, gradients, molecule):
+        raise NotConverged(None, "CCSD", detail="its amplitudes")
+
+    with pytest.raises(NotConverged, match="CCSD.*its amplitudes"):
+        searched(scanner=fails)

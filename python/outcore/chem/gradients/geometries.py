@@ -4,6 +4,7 @@ the whole calculation. It has the orbitals of the SCF; methods after the SCF kee
 from __future__ import annotations
 
 import errno
+import re
 import shutil
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from outcore.job.world import World
 
 _PREFIX = "geometry."
+_OURS = re.compile(rf"{re.escape(_PREFIX)}[0-9a-f]{{16}}")
 
 
 class GeometryCheckpoint:
@@ -49,13 +51,15 @@ class GeometryCheckpoint:
 
     def _remove(self, but: str = "") -> None:
         with self.world.together("remove the checkpoint of a geometry"):
-            if self.world.rank:
+            if self.world.node_rank:  # the directory may be one of each node
                 return
             for path in self._directory.glob(f"{_PREFIX}*"):
-                if path.name == but:
+                if path.name == but or not _OURS.fullmatch(path.name):
                     continue
                 try:
                     shutil.rmtree(path)
+                except FileNotFoundError:  # by another node
+                    continue
                 except OSError as error:
                     raise OutcoreError(
                         error.errno or errno.EIO, "remove the checkpoint of a geometry", path=path

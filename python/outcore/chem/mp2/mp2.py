@@ -543,6 +543,8 @@ class _Scanner:
 
     def __call__(self, mol: Any) -> float:
         old = self._mp2
+        if not hasattr(mol, "atom_coords"):
+            mol = old.scf_object.mol.set_geom_(mol, inplace=False)
         place = None if self._places is None else self._places.at(mol)
         run_scf(self._scf, mol, old.world, place)
         fitting = vars(self._scf).get("with_df")

@@ -134,7 +134,11 @@ class GeometrySearch:
         known = self._steps.find(places)
         if known is None:
             self._world.broadcast(places)
-            energy, gradient = self._scanner(self._at(places))
+            try:
+                energy, gradient = self._scanner(self._at(places))
+            except NotConverged as error:
+                error.collective = True  # all processes have the same residuals
+                raise
             self._steps.add(places, float(energy), np.asarray(gradient))
         else:
             energy, gradient = known

@@ -39,12 +39,13 @@ class GeometrySteps:
         self._path = None if checkpoint is None else checkpoint / NAME
         self._trajectory = trajectory
         self.kept = 0
-        if self._path is not None:
-            self._load(self._path, mol.natm)
+        if self._path is not None and not self._load(self._path, mol.natm):
+            self._save(self._path)  # another problem must not find the checkpoint of the first step
         if trajectory is not None:
             trajectory.write_text("")
 
-    def _load(self, path: Path, atoms: int) -> None:
+    def _load(self, path: Path, atoms: int) -> bool:
+        """Loads kept steps, if there is a record of them."""
         try:
             with stages.opened(path, self._problem, "optimise") as saved:
                 forms = {name: saved.form(name)[0] for name in ("places", "energies", "gradients")}
@@ -59,10 +60,11 @@ class GeometrySteps:
         except OutcoreError as error:
             if error.errno != errno.ENOENT:
                 raise
-            return
+            return False
         self._places, self._gradients = list(found["places"]), list(found["gradients"])
         self._energies = [float(each) for each in found["energies"]]
         self.kept = count
+        return True
 
     def find(self, places: Matrix) -> tuple[float, Matrix] | None:
         """Energy (Hartree) and gradient (Hartree/Bohr) at places [atom][x] (Bohr), if they are known."""
@@ -77,12 +79,16 @@ class GeometrySteps:
         self._energies.append(energy)
         self._gradients.append(gradient)
         if self._path is not None:
-            arrays = {
-                "places": np.array(self._places),
-                "energies": np.array(self._energies),
-                "gradients": np.array(self._gradients),
-            }
-            stages.save(self._path, self._problem, arrays, {})
+            self._save(self._path)
+
+    def _save(self, path: Path) -> None:
+        shape = len(self._energies), len(self._symbols), 3
+        arrays = {
+            "places": np.array(self._places).reshape(shape),
+            "energies": np.array(self._energies),
+            "gradients": np.array(self._gradients).reshape(shape),
+        }
+        stages.save(path, self._problem, arrays, {})
 
     def show(self, places: Matrix, energy: float, gradient: Matrix) -> None:
         """Writes a frame of the trajectory, in eV and Angstrom as programs read it."""

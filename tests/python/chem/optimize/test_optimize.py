@@ -12,14 +12,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import outcore
 from outcore.base.errors import OutcoreError
 from outcore.cli import main as cli
 
 pytest.importorskip("pyscf")
 pytest.importorskip("geometric")
 
+from pyscf import gto
+
 from outcore.chem import restart
 from outcore.chem.cc import CCSD
+from outcore.chem.gradients.geometries import GeometryCheckpoint
 from outcore.chem.mp2 import MP2
 from outcore.chem.optimize import steps
 
@@ -253,3 +257,24 @@ def test_a_geometry_of_an_open_shell_has_the_least_energy_near_by(tmp_path):
     shorter, longer = energy(-5e-3), energy(5e-3)
     assert min(shorter, longer) > found["energy_hartree"]
     assert abs(longer - shorter) / 1e-2 < 1e-3  # Hartree/Angstrom
+
+
+def test_the_checkpoint_of_a_geometry_leaves_other_files_alone(tmp_path):
+    mol = gto.M(atom="H 0 0 0; H 0 0 0.8", verbose=0)
+    (tmp_path / "geometry.old").mkdir()
+    (tmp_path / "geometry.xyz").write_text("2")
+    with outcore.World("self") as world:
+        places = GeometryCheckpoint(world, tmp_path)
+        first = places.at(mol)
+        second = places.at(mol.set_geom_("H 0 0 0; H 0 0 0.9", inplace=False))
+        assert not first.exists() and second.is_dir()
+        places.remove()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["geometry.old", "geometry.xyz"]
+
+
+def test_steps_of_another_problem_are_refused_before_the_first_step(tmp_path):
+    mol = gto.M(atom="H 0 0 0; H 0 0 0.8", verbose=0)
+    steps.GeometrySteps(mol, {"method": "scf"}, tmp_path, None)
+    assert steps.GeometrySteps(mol, {"method": "scf"}, tmp_path, None).kept == 0
+    with pytest.raises(OutcoreError, match="method"):
+        steps.GeometrySteps(mol, {"method": "rimp2"}, tmp_path, None)
