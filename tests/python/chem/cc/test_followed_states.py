@@ -76,6 +76,20 @@ def test_start_vectors_of_no_states_are_refused(four: Any) -> None:
         for guess, words in given:
             with pytest.raises(OutcoreError, match=words):
                 cc.eomee_ccsd_singlet(guess=guess)
+        with pytest.raises(OutcoreError, match=r"0\.1 of its norm in excitations of the core"):
+            cc.eomee_ccsd_singlet(guess=[np.array([[0.1, 0], [1, 0]])], cvs=1)
+        with pytest.raises(TypeError, match="both residual= and tolerance="):
+            cc.eomee_ccsd_singlet(residual=1e-6, tolerance=1e-6)
+
+
+def test_followed_states_of_open_shells_have_properties_beside_a_checkpoint(tmp_path: Path) -> None:
+    mf = open_mean_field("UHF", AMINO, "sto-3g")
+    with start(mf, checkpoint=tmp_path / "kept") as cc:
+        _, states = cc.ipccsd(nroots=1, residual=1e-6)
+        guess, strengths = states.start_vectors(), [states.properties().pole_strengths]
+        _, followed = cc.ipccsd(nroots=1, residual=1e-6, guess=guess)
+        strengths.append(followed.properties().pole_strengths)
+    assert strengths[1] == pytest.approx(strengths[0], abs=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +174,8 @@ def test_files_of_other_states_are_refused(tmp_path: Path) -> None:
     for more, words in (
         (["--states", 1, "--kind", "ip"], "of the kind 'ee', not 'ip'"),
         (["--states", 2], "it has 1 states, fewer than 2"),
-        (["--states", 1, "--basis", "6-31g"], "basis functions"),
+        (["--states", 1, "--basis", "6-31g"], "of another molecule or basis: basis"),
+        (["--states", 1, "--charge", 2], "of another molecule or basis: charge, electrons"),
         (["--states", 1, "--estimate"], "--follow has no effect with --estimate"),
     ):
         with pytest.raises(OutcoreError, match=words):

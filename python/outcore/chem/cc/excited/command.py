@@ -115,6 +115,7 @@ class StatesRun(CoupledClusterRun):
         path, found = self.options.follow, None
         if path is None:
             return None
+        cc.prepare()  # it may replace orbitals by those of the checkpoint
         with self.world.together("read states to follow"):
             if self.root:
                 found = start_vectors.load(path, cc, self._state_kind, self.options.states)

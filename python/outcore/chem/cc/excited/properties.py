@@ -14,7 +14,7 @@ from outcore.chem import davidson
 from outcore.chem.cc import response
 from outcore.chem.cc.equations.excited import between_states
 from outcore.chem.cc.equations.excited.vectors import StateVector
-from outcore.chem.cc.excited import describe, passes
+from outcore.chem.cc.excited import describe, passes, start_vectors
 from outcore.chem.cc.excited.search import LEAST, Iteration, Search
 from outcore.chem.cc.excited.vectors_of_plan import fitted
 from outcore.chem.cc.inherited import Inherited
@@ -155,8 +155,8 @@ class StateProperties:
             "roots": len(states.vectors),
             "core": states.settings.core,
         }
-        if states.settings.guess is not None:
-            mark["guess"] = [np.array(each, float).tolist() for each in states.settings.guess]
+        if states.follows is not None:
+            mark["guess"] = start_vectors.mark(states.follows)
         return of.kept.states(mark, states.vectors[0].singles.shape, side="l")
 
     def _tell(self, on_iteration: Callable[[Iteration], None] | None, found: Iteration) -> None:

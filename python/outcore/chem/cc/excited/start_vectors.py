@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,7 @@ import numpy as np
 
 from outcore.base import plain_file
 from outcore.base.errors import OutcoreError
+from outcore.chem import problem
 from outcore.chem.cc.excited.settings import METHOD
 
 if TYPE_CHECKING:
@@ -25,10 +28,15 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 
 SUFFIX = ".npz"
+_NOT_OURS = (
+    ArithmeticError, LookupError, ValueError, TypeError, OSError, EOFError, MemoryError, NotImplementedError,
+    zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 _READ, _WRITE = "read states to follow", "write states to follow"
-_FORMAT = 1
+_FORMAT = 2
 _MAX_BYTES = 1 << 30
-_LEAST = 0.5  # norm of a state of a file in the present orbitals
+_LEAST = 0.5  # norm of a start vector in what it may excite
+_SAME = "basis", "cartesian", "ECP", "nuclear charges", "charge", "spin", "electrons"
 
 
 def normed(
@@ -48,10 +56,15 @@ def normed(
             for (a, i, _), part in zip(blocks, parts, strict=True)
         ]
         values = np.concatenate([part.ravel() for part in turned]).reshape(shape)
+        whole = float(np.linalg.norm(values))
         values = values if mask is None else values * mask
         norm = float(np.linalg.norm(values))
         if not np.isfinite(norm) or not norm:
             raise _wrong(f"start vector {number} is of no state: its norm is {norm:g}")
+        if norm < _LEAST * whole:
+            raise _wrong(
+                f"start vector {number} has {norm / whole:.2g} of its norm in excitations of the core"
+            )
         found.append(values / norm)
     if np.linalg.matrix_rank(np.array([each.ravel() for each in found]), tol=1e-6) < len(found):
         raise _wrong("start vectors depend on each other")
@@ -64,6 +77,11 @@ def of_singles(spins: Sequence[CorrelatedOrbitals], equations: StateEquations, s
         _turned(spins, values, inside=i, outside=a).copy() for a, i, values in equations.excitations(singles)
     )
     return found if len(found) > 1 else found[0]
+
+
+def mark(follows: Sequence[Values]) -> list[Any]:
+    """What a checkpoint keeps of start vectors. Rounded: another number of threads may change last bits."""
+    return [np.round(each, 8).tolist() for each in follows]
 
 
 def _arrays(given: Any, count: int) -> list[Values]:
@@ -106,7 +124,7 @@ def save(path: Path, of: CCSD, states: States) -> None:
     found: dict[str, Any] = {
         "format": _FORMAT,
         "kind": states.kind_name,
-        "functions": _functions(of),
+        "problem": json.dumps(_problem(of)),
         "energies": states.energies,
     }
     for spin, (orbitals, each) in enumerate(zip(_orbitals(of), of.spins, strict=True)):
@@ -133,15 +151,16 @@ def load(path: Path, of: CCSD, kind: str, count: int) -> list[Any]:
         return _loaded(path, found, of, kind, count)
     except OutcoreError:
         raise
-    except (KeyError, ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except _NOT_OURS as error:
         raise _refused(path, f"it is no file of `outcore eom --save-states` ({error})") from error
 
 
 def _loaded(path: Path, found: dict[str, Any], of: CCSD, kind: str, count: int) -> list[Any]:
     if str(found["kind"]) != kind:
         raise _refused(path, f"its states are of the kind '{found['kind']}', not '{kind}'")
-    if found["functions"].tolist() != _functions(of):
-        raise _refused(path, "its basis functions are others than the present ones")
+    before, now = json.loads(str(found["problem"])), _problem(of)
+    if others := [name for name in now if before.get(name) != now[name]]:
+        raise _refused(path, f"its states are of another molecule or basis: {', '.join(others)}")
     there = len(found["energies"])
     if count > there:
         raise _refused(path, f"it has {there} states, fewer than {count}")
@@ -157,7 +176,7 @@ def _loaded(path: Path, found: dict[str, Any], of: CCSD, kind: str, count: int) 
             parts.append(found[f"root{root}.{len(parts)}"])
         mine = _projected(parts, kind, between)
         norm, whole = (np.sqrt(sum(float(np.vdot(x, x)) for x in every)) for every in (mine, parts))
-        if not norm >= _LEAST * whole > 0.0:
+        if not np.isfinite(whole) or not norm >= _LEAST * whole > 0.0:
             detail = f"state {root + 1} has a norm of {norm / whole:.2g} in the present orbitals"
             raise _refused(path, f"{detail}, which are not like those of the file")
         vectors.append(tuple(mine) if len(mine) > 1 else mine[0])
@@ -181,9 +200,12 @@ def _projected(parts: Sequence[Values], kind: str, between: Sequence[tuple[Value
     return found
 
 
-def _functions(of: CCSD) -> list[str]:
-    """Labels of the basis functions."""
-    found: list[str] = of.mol.ao_labels()
+def _problem(of: CCSD) -> dict[str, Any]:
+    """What must be the same for states to be followed, as JSON has it: everything but the places of nuclei."""
+    settings = problem.molecule(of.mol)
+    found: dict[str, Any] = json.loads(
+        json.dumps({name: settings[name] for name in _SAME}, default=lambda each: each.tolist())
+    )
     return found
 
 

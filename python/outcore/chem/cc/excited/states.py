@@ -99,6 +99,7 @@ class States:
         with of.world.together(METHOD):
             given = settings.guess
             follows = None if given is None else start_vectors.normed(of.spins, equations, given)
+        self.follows = follows
         search = Search(
             equations,
             limits,
@@ -151,7 +152,7 @@ class States:
             "core": self.settings.core,
         }
         if follows is not None:
-            mark["guess"] = [each.tolist() for each in follows]
+            mark["guess"] = start_vectors.mark(follows)
         return of.kept.states(mark, self.equations.diagonal().shape)
 
     def _share(self, vector: StateVector) -> float:
@@ -297,6 +298,8 @@ def _settings_of(given: dict[str, Any]) -> StateSettings:
     known = [each.name for each in fields(StateSettings)]
     if _FORMER in given:
         warnings.warn(f"{_FORMER}= of states is residual=, as in CI", DeprecationWarning, stacklevel=3)
+        if "residual" in given:
+            raise TypeError(f"{METHOD} has both residual= and {_FORMER}=, its former name")
         given["residual"] = given.pop(_FORMER)
     for name in given:
         if name in _OF_PYSCF:
