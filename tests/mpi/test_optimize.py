@@ -80,5 +80,5 @@ def test_a_step_that_does_not_converge_says_so_at_all(comm):
     def fails(world, gradients, molecule):
         raise NotConverged(None, "CCSD", detail="its amplitudes")
 
-    with pytest.raises(NotConverged, match="CCSD.*its amplitudes"):
+    with pytest.raises(NotConverged, match=r"CCSD.*its amplitudes"):
         searched(scanner=fails)

@@ -246,6 +246,18 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
             self.settings, self._asked = before
             raise
 
+    def _check_stored_ladder(self) -> None:
+        """Raises OutcoreError (EINVAL) if amplitudes are to converge below what stored ladders allow."""
+        plan, wanted = self.plan, self.settings.ladder_type
+        if plan is None or plan.ladder in ("", "rebuild") or plan.sizes.ladder_type in (wanted, "float64"):
+            return
+        raise OutcoreError(
+            errno.EINVAL,
+            self.title,
+            detail=f"conv_tol_normt={self.settings.conv_tol_normt:g} needs integrals of ladders in double "
+            "precision; those of this object are stored in single precision: make another object",
+        )
+
     def summary(self, plan: plans.Plan | None = None) -> str:
         """For people: the correlated orbitals, the integrals, and the places of arrays. plan: of an estimate; None:
         the plan of this object. Collective."""
@@ -410,6 +422,7 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
         equations = self.equations or self.set_up()
         self.log(INFO, "%s: %s", self.method_facts.title, self.summary())
         if not self.converged:
+            self._check_stored_ladder()
             self._converge(equations)
         self._log_energy()
         if self.converged and self._checkpoint is not None:

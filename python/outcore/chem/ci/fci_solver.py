@@ -36,6 +36,7 @@ from outcore.keep import clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from mpi4py.MPI import Intracomm
 
@@ -148,6 +149,11 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         *("on_solve", "on_solved", "keeps_all"),
     }
 
+    @property
+    def checkpoint(self) -> Path | None:
+        """The directory in which finished work is kept, that of the constructor; None: nothing is kept."""
+        return self._checkpoint
+
     @keywords.checked(Settings, Among)
     def __init__(
         self,
@@ -173,7 +179,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         checkpoint = settings.pop("checkpoint", None)
         self.settings = Settings(**settings)
         self.world, self.memory_bytes, self.threads = Means.of(memory, scratch, threads, comm)
-        self.checkpoint = directory_of(self.world, "FCISolver", checkpoint)
+        self._checkpoint = directory_of(self.world, "FCISolver", checkpoint)
         self.conv_tol, self.max_cycle, self.nroots = 1e-10, self.settings.max_cycle, 1
         self.wfnsym: Any = None
         self.orbsym: Any = None

@@ -299,6 +299,19 @@ def test_no_iterations_after_triples_have_taken_their_memory(water: Any) -> None
             cc.kernel()
 
 
+def test_a_stored_ladder_of_single_precision_is_not_converged_on_tightly(water: Any) -> None:
+    for ladder in ("memory", "rebuild"):
+        with CCSD(water, comm=None, memory="1GB", ladder=ladder, conv_tol_normt=1e-5) as cc:
+            cc.kernel()
+            cc.conv_tol_normt = 1e-9
+            if ladder == "rebuild":
+                cc.kernel()
+                assert cc.converged
+                continue
+            with pytest.raises(OutcoreError, match="stored in single precision: make another object"):
+                cc.kernel()
+
+
 @pytest.mark.parametrize("storage", ["auto", "disk"])
 def test_doubles_act_as_an_array(water: Any, storage: str) -> None:
     with CCSD(water, 1, comm=None, memory="1GB", block=3, storage=storage) as cc:

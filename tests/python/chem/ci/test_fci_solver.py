@@ -317,6 +317,8 @@ def test_states_are_dropped_with_their_handles(water, solver):
 def test_what_has_no_effect_is_refused(water, solver):
     with pytest.raises(OutcoreError, match="residual has no effect; set conv_tol"):
         FCISolver(water.mol, residual=1e-3)
+    with pytest.raises(AttributeError, match="checkpoint"):
+        solver(water).checkpoint = "elsewhere"
     mc = mcscf.CASCI(water, 4, 4)
     mc.verbose, mc.fcisolver = 0, solver(water)
     mc.fix_spin_(ss=1.5)
