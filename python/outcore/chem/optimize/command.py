@@ -393,6 +393,12 @@ class _Run(MoleculeRun):
             "frozen": f"{options.frozen} {options.frozen_virtual}",
             "screening": str(options.screening),
             "conv_tol": str(options.conv_tol),
+            # Other starts may lead to other states.
+            "start of the SCF": f"{options.guess} {options.scf_level_shift} {options.scf_damping}",
+        }
+        settings |= {
+            f"auxiliary functions ({each})": problem.auxiliary(auxmol)["auxiliary basis"]
+            for each, auxmol in self._sets.items()
         }
         if options.checkpoint is not None:
             options.checkpoint.mkdir(exist_ok=True)

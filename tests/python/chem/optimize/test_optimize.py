@@ -278,3 +278,14 @@ def test_steps_of_another_problem_are_refused_before_the_first_step(tmp_path):
     assert steps.GeometrySteps(mol, {"method": "scf"}, tmp_path, None).kept == 0
     with pytest.raises(OutcoreError, match="method"):
         steps.GeometrySteps(mol, {"method": "rimp2"}, tmp_path, None)
+
+
+def test_kept_steps_of_another_start_or_auxiliary_basis_are_refused(tmp_path):
+    kept = ["--method", "ri-scf", "--checkpoint", str(tmp_path / "kept"), "--convergence", "gau_loose"]
+    optimised(tmp_path, *kept)
+    for more, name in (
+        (["--guess", "hcore"], "start of the SCF"),
+        (["--jkbasis", "def2-universal-jkfit"], "auxiliary"),
+    ):
+        with pytest.raises(OutcoreError, match=name):
+            optimised(tmp_path, *kept, *more)
