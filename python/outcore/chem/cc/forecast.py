@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from outcore.chem.cc import disks
-from outcore.chem.gradients import forecast
-from outcore.chem.gradients.forecast import FittedPass, PredictedPart
+from outcore.chem.gradients.forecast import AfterEnergy, PredictedPart
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
@@ -24,7 +23,7 @@ def after_iterations(
 ) -> dict[str, PredictedPart]:
     """The wanted parts, in the memory of the run; the seconds of Lambda equations are those of one iteration. sets:
     molecules with the auxiliary functions of the SCF and of coupled cluster. storage, free_bytes: see
-    `forecast.on_disk`. Collective."""
+    `gradients.forecast.on_disk`. Collective."""
     plans = disks.plans_of(cc, wanted)
     needs = disks.stages(plans)
     # A committed array stays beside the one that replaces it.
@@ -46,18 +45,16 @@ def _after_densities(
     cc: CCSD, sets: Mapping[Purpose, Mole], wanted: AfterIterations, storage: str, free: int, kept: int
 ) -> dict[str, PredictedPart]:
     """Parts that plans of coupled cluster leave out. Not collective."""
-    mol, workers = cc.mol, cc.threads * cc.world.size
-    of_scf, of_method = (FittedPass.of(mol, sets[each], cc.screening, cc.threads) for each in ("jk", "mp2"))
-    occupied = [max(int(each), 1) for each in mol.nelec[: len(cc.spins)]]
-    shapes = [(each.occupied + each.virtual,) * 2 for each in cc.spins]
-    return forecast.after_method(
-        of_scf,
-        of_method,
-        occupied,
-        shapes,
-        workers,
-        storage,
-        free,
-        gradient=wanted.gradient,
-        density_bytes=of_method.turned_bytes(shapes) + kept,
+    after = AfterEnergy.of(
+        cc.mol,
+        sets,
+        cc.screening,
+        spins=len(cc.spins),
+        threads=cc.threads,
+        processes=cc.world.size,
+        storage=storage,
+        free_bytes=free,
     )
+    assert after.of_method is not None
+    shapes = [(each.occupied + each.virtual,) * 2 for each in cc.spins]
+    return after.relaxed(shapes, after.of_method.turned_bytes(shapes) + kept, gradient=wanted.gradient)

@@ -4,7 +4,7 @@ the rate of products of matrices, integrals by a sample of them; `job.rate_cache
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,9 @@ from outcore.job.machine import Call, frequency
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
+    from outcore.chem.ri.auxiliary import Purpose
+
+PURPOSES: tuple[Purpose, Purpose] = "jk", "mp2"
 PRODUCTS = 15
 """Usual number of products with J and K, in the equations of orbital response and after their solution."""
 _SAMPLE = 40  # pairs of shells
@@ -170,73 +173,77 @@ DENSITIES_OF_MP2 = "densities of RI-MP2"
 RESPONSE, DERIVATIVES = "orbital response", "derivatives of integrals"
 
 
-def of_scf(
-    of_scf: FittedPass, occupied: Sequence[int], workers: int, storage: str, free: int
-) -> dict[str, PredictedPart]:
-    """The gradient of an SCF. workers: threads of all processes. storage, free: see `on_disk`."""
-    shapes = [(o, o) for o in occupied]
-    return {
-        DERIVATIVES: PredictedPart(
-            derivatives_of_scf(of_scf, shapes) / workers,
-            on_disk(of_scf.turned_bytes(shapes), storage, free),
+@dataclass(frozen=True)
+class AfterEnergy:
+    """Densities, orbital response and gradient after an energy.
+
+    Attributes:
+        of_scf, of_method: passes over the auxiliary sets of the SCF and of a method after it; None: there is none.
+        occupied: occupied orbitals of each spin.
+        workers: threads of all processes.
+        storage, free_bytes: see `on_disk`.
+    """
+
+    of_scf: FittedPass
+    of_method: FittedPass | None
+    occupied: tuple[int, ...]
+    workers: int
+    storage: str
+    free_bytes: int
+
+    @classmethod
+    def of(
+        cls,
+        mol: Mole,
+        sets: Mapping[Purpose, Mole],
+        screening: float,
+        *,
+        spins: int,
+        threads: int,
+        processes: int,
+        storage: str,
+        free_bytes: int,
+    ) -> AfterEnergy:
+        """sets: molecules with the auxiliary functions of the SCF and, if there is one, of the method. spins: of
+        which orbitals differ. threads: of a process. Measures rates; not collective."""
+        of_scf, of_method = (
+            FittedPass.of(mol, sets[each], screening, threads) if each in sets else None for each in PURPOSES
         )
-    }
+        assert of_scf is not None
+        occupied = tuple(max(int(each), 1) for each in mol.nelec[:spins])
+        return cls(of_scf, of_method, occupied, threads * processes, storage, free_bytes)
 
+    def scf(self) -> dict[str, PredictedPart]:
+        """The gradient of the SCF."""
+        shapes = [(o, o) for o in self.occupied]
+        seconds = derivatives_of_scf(self.of_scf, shapes) / self.workers
+        return {DERIVATIVES: PredictedPart(seconds, self._on_disk(self.of_scf.turned_bytes(shapes)))}
 
-def after_mp2(
-    of_scf: FittedPass,
-    of_method: FittedPass,
-    occupied: Sequence[int],
-    shapes: Sequence[tuple[int, int]],
-    workers: int,
-    storage: str,
-    free: int,
-    *,
-    gradient: bool,
-) -> dict[str, PredictedPart]:
-    """Parts after the energy of RI-MP2, with occupied and virtual orbitals `shapes` of each spin; see `of_scf`."""
-    density = on_disk(of_method.turned_bytes(shapes), storage, free)
-    made = PredictedPart(densities_of_mp2(of_method, shapes) / workers, 2 * density)  # B and Gamma
-    return {DENSITIES_OF_MP2: made} | after_method(
-        of_scf,
-        of_method,
-        occupied,
-        shapes,
-        workers,
-        storage,
-        free,
-        gradient=gradient,
-        density_bytes=density,
-    )
+    def mp2(self, shapes: Sequence[tuple[int, int]], *, gradient: bool) -> dict[str, PredictedPart]:
+        """Parts after the energy of RI-MP2. shapes: occupied and virtual orbitals of each spin."""
+        assert self.of_method is not None
+        density = self._on_disk(self.of_method.turned_bytes(shapes))
+        seconds = densities_of_mp2(self.of_method, shapes) / self.workers
+        made = PredictedPart(seconds, 2 * density)  # B and Gamma
+        return {DENSITIES_OF_MP2: made} | self.relaxed(shapes, density, gradient=gradient)
 
+    def relaxed(
+        self, shapes: Sequence[tuple[int, int]], density_bytes: int, *, gradient: bool
+    ) -> dict[str, PredictedPart]:
+        """Parts after the densities of a method, whose three-index density takes `density_bytes` on disk."""
+        of_scf, of_method, occupied = self.of_scf, self.of_method, self.occupied
+        assert of_method is not None
+        there = density_bytes + self._on_disk(of_scf.bytes)
+        seconds = orbital_response(of_scf, of_method, occupied, shapes) / self.workers
+        found = {RESPONSE: PredictedPart(seconds, there)}
+        if gradient:
+            exchange = self._on_disk(of_scf.turned_bytes([(o, of_scf.functions) for o in occupied]))
+            seconds = derivatives(of_scf, of_method, occupied, shapes) / self.workers
+            found[DERIVATIVES] = PredictedPart(seconds, there + exchange)
+        return found
 
-def after_method(
-    of_scf: FittedPass,
-    of_method: FittedPass,
-    occupied: Sequence[int],
-    shapes: Sequence[tuple[int, int]],
-    workers: int,
-    storage: str,
-    free: int,
-    *,
-    gradient: bool,
-    density_bytes: int,
-) -> dict[str, PredictedPart]:
-    """Parts after the densities of a method, whose three-index density takes `density_bytes` on disk; see
-    `of_scf`."""
-    integrals = on_disk(of_scf.bytes, storage, free)
-    found = {
-        RESPONSE: PredictedPart(
-            orbital_response(of_scf, of_method, occupied, shapes) / workers, density_bytes + integrals
-        )
-    }
-    if gradient:
-        exchange = of_scf.turned_bytes([(o, of_scf.functions) for o in occupied])
-        found[DERIVATIVES] = PredictedPart(
-            derivatives(of_scf, of_method, occupied, shapes) / workers,
-            density_bytes + integrals + on_disk(exchange, storage, free),
-        )
-    return found
+    def _on_disk(self, size_bytes: int) -> int:
+        return on_disk(size_bytes, self.storage, self.free_bytes)
 
 
 def _shells(mol: Mole) -> str:

@@ -235,22 +235,32 @@ class _Run(MoleculeRun):
         from outcore.chem.gradients.command import place_of
         from outcore.chem.mean_field import expected_cycles
 
-        options, mol, threads = self.options, self._mol, self.threads
+        options, mol = self.options, self._mol
         given = self.common_settings() | {"checkpoint": None}
         mf = getattr(ri, self._kind)(mol, options.jkbasis, **given)
         options.set_up(mf, asked=ASKED)
         integrals, cycles = mf.with_df.prepare(), expected_cycles(mf)
         free, screening = self.free_bytes() * self.world.size, mf.with_df.screening
-        occupied = [max(int(each), 1) for each in mol.nelec[: self._spins]]
-        workers = threads * self.world.size
+
+        def after() -> forecast.AfterEnergy:
+            return forecast.AfterEnergy.of(
+                mol,
+                self._sets,
+                screening,
+                spins=self._spins,
+                threads=self.threads,
+                processes=self.world.size,
+                storage=options.storage if options.method == "ri-scf" else place_of(options),
+                free_bytes=free,
+            )
+
         parts: dict[str, PredictedPart] = {}
         with self.world.together("estimate"):
             if self.root:
                 scf = integrals.forecast(cycles)
                 parts["SCF"] = forecast.PredictedPart(scf.seconds, scf.disk_bytes)
                 if options.method == "ri-scf":
-                    of_scf = forecast.FittedPass.of(mol, self._sets["jk"], screening, threads)
-                    parts |= forecast.of_scf(of_scf, occupied, workers, options.storage, free)
+                    parts |= after().scf()
         mf.with_df.close_integrals()
         parts = self.world.broadcast(parts)
         if options.method == "ri-scf":
@@ -264,14 +274,7 @@ class _Run(MoleculeRun):
             if self.root:
                 energy = mp2.forecast()
                 more["RI-MP2"] = forecast.PredictedPart(energy.seconds, energy.disk_bytes)
-                of_scf, of_method = (
-                    forecast.FittedPass.of(mol, self._sets[each], screening, threads)
-                    for each in ("jk", "mp2")
-                )
-                shapes = [each.shape for each in mp2.orbitals]
-                more |= forecast.after_mp2(
-                    of_scf, of_method, occupied, shapes, workers, place_of(options), free, gradient=True
-                )
+                more |= after().mp2([each.shape for each in mp2.orbitals], gradient=True)
         return parts | self.world.broadcast(more)
 
     def _parts_of_ccsd(self, free: int) -> dict[str, PredictedPart]:

@@ -262,29 +262,24 @@ class _Run(MoleculeRun):
         """Shows the time and disk space of densities and gradients, of the SCF or of MP2. Collective."""
         from outcore.chem.gradients import forecast
 
-        threads = self.threads
         parts: dict[str, PredictedPart] = {}
         free, storage = self.free_bytes() * self.world.size, density_command.place_of(self.options)
-        screening = self._mf.with_df.screening
-        occupied = [max(int(each), 1) for each in self._mol.nelec[: 1 if self._kind == "RHF" else 2]]
         with self.world.together("estimate"):
             if self.root:
-                workers = threads * self.world.size
-                of_scf = forecast.FittedPass.of(self._mol, self._sets["jk"], screening, threads)
+                after = forecast.AfterEnergy.of(
+                    self._mol,
+                    self._sets,
+                    self._mf.with_df.screening,
+                    spins=1 if self._kind == "RHF" else 2,
+                    threads=self.threads,
+                    processes=self.world.size,
+                    storage=storage,
+                    free_bytes=free,
+                )
                 if mp2 is None:
-                    parts = forecast.of_scf(of_scf, occupied, workers, storage, free)
+                    parts = after.scf()
                 elif shapes := [each.shape for each in mp2.orbitals if all(each.shape)]:
-                    of_method = forecast.FittedPass.of(self._mol, self._sets["mp2"], screening, threads)
-                    parts = forecast.after_mp2(
-                        of_scf,
-                        of_method,
-                        occupied,
-                        shapes,
-                        workers,
-                        storage,
-                        free,
-                        gradient=self.options.gradient,
-                    )
+                    parts = after.mp2(shapes, gradient=self.options.gradient)
         density_command.tell_parts(self, self.world.broadcast(parts), "gradient_estimate")
 
     def _renew(self) -> None:
