@@ -245,6 +245,10 @@ def test_memory_stays_within_the_budget(tmp_path, arguments):
     data = json.loads(results.read_text())
     assert 100e6 < data["peak_memory_bytes"] <= data["memory_budget_bytes"] == 225_000_000
     assert "MB of 225 MB" in output
+    traffic = data["scf_traffic"]
+    moved, least = traffic["read_bytes"] + traffic["written_bytes"], traffic["least_bytes"]
+    assert 0 < least <= moved
+    assert f"disk: {moved / least:.2f} times the least that must be moved" in output
 
 
 def proportional_bytes(path: Path) -> int:
@@ -292,9 +296,11 @@ def test_what_the_disk_did_is_told(tmp_path):
     path.write_text(ETHANE)
     output = own_process("rimp2", path, results, "--basis", "cc-pvtz", "--storage", "disk")
     assert "GB/s while under way" in output and "overlapped with computing" in output
-    traffic = json.loads(results.read_text())["scf_traffic"]
+    found = json.loads(results.read_text())
+    traffic = found["scf_traffic"]
     assert 0 <= traffic["overlapped"] <= 1
     assert traffic["read_bytes"] > 8 * traffic["written_bytes"] > 0 and traffic["read_seconds"] > 0
+    assert found["mp2_traffic"]["least_bytes"] == 0  # the memory has room for all
 
 
 @pytest.mark.parametrize("command", ["ri-scf", "rimp2"])

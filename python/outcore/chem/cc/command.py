@@ -410,7 +410,7 @@ class CoupledClusterRun(MoleculeRun):
             self.say(
                 f"its products moved {moved.counted / 1e6:.0f} MB to and from disk, predicted were "
                 f"{moved.planned / 1e6:.0f} MB; the least of each product by itself is {moved.least / 1e6:.0f} MB "
-                f"in all, the prediction is {moved.planned / max(moved.least, 1.0):.2f} times that"
+                f"in all, the prediction is {moved.over_least:.2f} times that"
             )
         self.results["moved_by_products_of_an_iteration"] = asdict(moved)
 
@@ -446,7 +446,7 @@ class CoupledClusterRun(MoleculeRun):
             told = "" if plan is None else f"predicted were {plan.bytes / 1e6:.0f} MB; "
             self.say(
                 f"(T) read {moved.counted / 1e6:.0f} MB from disk, {told}a whole (T) reads "
-                f"{moved.planned / 1e6:.0f} MB, {moved.planned / max(moved.least, 1.0):.2f} times the least"
+                f"{moved.planned / 1e6:.0f} MB, {moved.over_least:.2f} times the least"
             )
             self.results["moved_by_triples"] = asdict(moved)
         if cc.natural is not None:

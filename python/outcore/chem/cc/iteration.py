@@ -26,6 +26,11 @@ class Moved:
     def __sub__(self, other: Moved) -> Moved:
         return Moved(self.planned - other.planned, self.counted - other.counted, self.least - other.least)
 
+    @property
+    def over_least(self) -> float:
+        """Planned bytes over the least."""
+        return self.planned / max(self.least, 1.0)
+
 
 NOTHING = Moved()
 

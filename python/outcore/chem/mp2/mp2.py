@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ from outcore.chem.mp2.pairs import PairKind, pairs_of
 from outcore.chem.mp2.settings import SCS, Settings
 from outcore.chem.mp2.tiles import TileReader, TransformedTile
 from outcore.chem.problem import ROUNDED
+from outcore.chem.ri import bound
 from outcore.chem.ri import given as given_integrals
 from outcore.chem.ri.fitting import SCREENING, DensityFitting
 from outcore.chem.ri.forecast import Forecast
@@ -372,6 +374,7 @@ class MP2(Method):
         Collective."""
         self._rows = rows = self._make_rows()
         free = min(self.world.gather(free_memory(self.world, self.memory_bytes, self.threads)))
+        self._free_bytes = free.bytes * self.world.size
         with self.world.together("RI-MP2"):
             self._sizes = self.sizes(rows)
             self.plan = plan_transform(
@@ -402,6 +405,14 @@ class MP2(Method):
         rates = self._rows.rates(orbitals, self.threads, scratch)
         same = [(case.first, case.second) for case in self._cases()]
         return forecast_mp2(self._sizes, self.plan, same, rates, self.world.size, self.threads)
+
+    def least_bytes(self) -> float:
+        """Bytes that all processes together write and read at least, in this memory; 0 if integrals are in memory,
+        or were found."""
+        if self.plan is None or self.plan.in_memory or self.found - {""}:
+            return 0.0
+        kinds = [(case.first, case.second) for case in self._cases()]
+        return bound.pairs(replace(self._sizes, auxiliary=self.auxiliary), kinds, self._free_bytes)
 
     def _transform(self) -> dict[int, Transformed]:
         """B[P, i, a] of each spin that has occupied orbitals."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from outcore.arrays.disk_array import DiskArray
 from outcore.arrays.global_array import GlobalArray
 from outcore.chem.problem import ROUNDED
-from outcore.chem.ri import auxiliary
+from outcore.chem.ri import auxiliary, bound
 from outcore.chem.ri import pairs as pair_lists
 from outcore.chem.ri.disk_pass import Batch, DiskPass
 from outcore.chem.ri.forecast import FittingRates, Forecast
@@ -111,6 +111,8 @@ class ThreeIndex:
         self.rows, self.dropped, self.seconds = self.metric_functions, 0, 0.0
         self._ranks: Sequence[int] = self.sizes.irreps or (self.metric_functions,)  # rows of each irrep
         self.waited_seconds = 0.0  # in which this process has waited for rows from the disk
+        self.least_bytes = 0.0  # that all processes write and read at least, so far
+        self._memory_bytes = free.bytes * world.size
         shells = pair_lists.shell_sizes(mol)
         self._pairs_of = partial(pair_lists.Pairs, bounds, shells, screening, images=self.symmetry.shells)
         self.resumed = self._kept is not None and self._open(self._kept)
@@ -128,6 +130,7 @@ class ThreeIndex:
         self.rows_in_memory = min(self.plan.memory_rows, self.rows)
         self._make_arrays()
         self._fill(metric, progress)
+        self.least_bytes += bound.once(self.bytes, self._memory_bytes)
         if self._kept is not None and self._disk is not None:
             facts = {"width": self.pairs.width, "dropped": self.dropped, "irreps": list(self._ranks)}
             self._kept.complete(self._disk, **facts)
@@ -244,6 +247,7 @@ class ThreeIndex:
         """The share of this process of the rows below `stop` (None: of all), in batches; all processes together
         get all rows. Each thread may use one batch at a time, and must `release` it. Collective, see Batches."""
         stop = self.rows if stop is None else stop
+        self.least_bytes += bound.once(stop * self.pairs.columns * 8, self._memory_bytes)
         memory = None
         if self._memory is not None:
             begin = self._memory.patch[0].start

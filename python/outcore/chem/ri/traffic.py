@@ -28,8 +28,12 @@ class Traffic:
     nodes: int = 1  # each with its disk
 
     @property
+    def bytes(self) -> int:
+        return self.written_bytes + self.read_bytes
+
+    @property
     def used(self) -> bool:
-        return self.written_bytes + self.read_bytes > 0
+        return self.bytes > 0
 
     @property
     def overlapped(self) -> float | None:

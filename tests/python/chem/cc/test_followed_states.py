@@ -34,8 +34,10 @@ def start(mf: Any, **settings: Any) -> CCSD:
 def test_roots_follow_start_vectors_past_lower_states(four: Any) -> None:
     with start(four) as cc:
         energies, states = cc.eomee_ccsd_singlet(nroots=3, residual=1e-7)
+        assert states.overlaps is None
         every = [each.singles.copy() for each in states.vectors]
         swapped, found = cc.eomee_ccsd_singlet(nroots=2, guess=[every[2], every[0]], residual=1e-7)
+        assert found.overlaps == pytest.approx([1.0, 1.0], abs=1e-6)
         strengths = found.properties().oscillator_strengths
         exact = Determinants(four, *cc.amplitudes())
     assert found.converged.all()
@@ -142,7 +144,11 @@ def _run(path: Path, *arguments: Any) -> list[float]:
     command = ["eom", path, "--basis", "sto-3g", "--integrals", "conventional", "--threads", 1, "--scratch"]
     command += [path.parent, "--state-tol", 1e-6, "--json", found]
     assert cli.run([str(each) for each in (*command, *arguments)]) == 0
-    return [each["energy_hartree"] for each in json.loads(found.read_text())["states"]]
+    states = json.loads(found.read_text())["states"]
+    for each in states:
+        assert ("overlap_with_followed" in each) == ("--follow" in arguments)
+        assert each.get("overlap_with_followed", 1.0) > 0.95  # nuclei moved little
+    return [each["energy_hartree"] for each in states]
 
 
 @pytest.mark.parametrize("open_shell", [False, True])

@@ -147,7 +147,7 @@ class StatesRun(CoupledClusterRun):
         if moved.planned:
             self.say(
                 f"they moved {moved.counted / 1e6:.0f} MB to and from disk, predicted were "
-                f"{moved.planned / 1e6:.0f} MB"
+                f"{moved.planned / 1e6:.0f} MB, {moved.over_least:.2f} times the least of each product by itself"
             )
         if by_passes.planned:
             self.say(
@@ -181,7 +181,12 @@ class StatesRun(CoupledClusterRun):
             }
             if self.options.kind == "ee":
                 row["wavelength_nm"] = float(_NANOMETRES / energy) if energy > 0 else None
+            if found.overlaps is not None:
+                row["overlap_with_followed"] = float(found.overlaps[root])
             rows.append(row)
+        if found.overlaps is not None:
+            overlaps = " ".join(f"{each:.3f}" for each in found.overlaps)
+            self.say(f"overlap of singles with those of the followed states: {overlaps}")
         self.results |= {"kind": self.options.kind, "states": rows}
         if not self._open:
             self.results["multiplicity"] = self.options.multiplicity or (

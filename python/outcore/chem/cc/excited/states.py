@@ -49,6 +49,8 @@ class States:
         iterations: iterations of the search.
         found: number of vectors of the checkpoint, with which the search began.
         singles: share of single excitations (of one orbital, for ions) in the square of the norm of each root.
+        overlaps: absolute overlap of each root with the state that it follows, of singles of unit norm; None if roots
+            follow no states.
 
     Raises OutcoreError, the same on all processes: ENOTSUP (methods and references without these equations), EINVAL
     (amplitudes that have not converged, more roots than there are), ENOMEM, ENOSPC.
@@ -121,7 +123,12 @@ class States:
         self.converged = np.array([root not in unconverged for root in range(count)])
         self.energies: Values = np.where(self.converged, search.energies, np.nan)
         self.singles = np.array([self._share(each) for each in self.vectors])
+        self.overlaps = None if follows is None else self._overlaps(follows)
         self._log()
+
+    def _overlaps(self, follows: list[Values]) -> Values:
+        found = [each.singles / np.linalg.norm(each.singles) for each in self.vectors]
+        return np.array([abs(np.vdot(before, now)) for before, now in zip(follows, found, strict=True)])
 
     def start_vectors(self) -> list[Any]:
         """Singles of the roots in the form of `StateSettings.guess`: another search can follow them."""
