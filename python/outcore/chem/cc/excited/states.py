@@ -49,8 +49,8 @@ class States:
         iterations: iterations of the search.
         found: number of vectors of the checkpoint, with which the search began.
         singles: share of single excitations (of one orbital, for ions) in the square of the norm of each root.
-        overlaps: absolute overlap of each root with the state that it follows, of singles of unit norm; None if roots
-            follow no states.
+        overlaps: absolute overlap of each root with the state that it follows, of singles of unit norm; None if
+        roots follow no states.
 
     Raises OutcoreError, the same on all processes: ENOTSUP (methods and references without these equations), EINVAL
     (amplitudes that have not converged, more roots than there are), ENOMEM, ENOSPC.
