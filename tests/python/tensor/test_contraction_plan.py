@@ -81,6 +81,27 @@ def test_workspace_is_within_memory_and_every_element_is_read(seed):
     assert found.predicted.disk >= found.bound_bytes * (1 - 1e-12)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_processes_receive_no_less_than_their_bound(seed):
+    random = np.random.default_rng(seed)
+    m, n, k = (int(random.integers(300, 900)) for _ in range(3))
+    processes, memory = int(random.choice([2, 3, 4, 8])), int(8 * random.integers(4_000, 40_000))
+    sharing = 2 if processes in (4, 8) and random.integers(2) else 1
+    rates = replace(ASSUMED, processes=processes, nodes=processes // sharing, sharing=sharing, network=1e9)
+    found = planned("ik,kj->ij", [(m, k), (k, n)], memory, rates=rates).statements[0].plan
+    alone = found.memory_bytes * found.sharing / 8
+    parts = processes // found.sharing
+    expected = 8 * (2 * m * n * k / math.sqrt(alone) - 2 * parts * alone)
+    assert found.received_bound_bytes == pytest.approx(max(0, expected))
+    assert found.predicted.disk + found.predicted.network >= found.received_bound_bytes
+
+
+def test_parts_in_memory_have_no_bound_of_what_is_received():
+    rates = replace(ASSUMED, processes=4, network=1e9)
+    found = planned("ik,kj->ij", [(600, 600)] * 2, 200_000, "global", rates).statements[0].plan
+    assert found.received_bound_bytes == 0 and found.over_received_bound is None
+
+
 @pytest.mark.parametrize("memory", [20_000, 60_000, 400_000])
 def test_an_expression_moves_no_less_than_its_bound(memory):
     """The bound counts no intermediate array, and is at least the size of inputs and result."""

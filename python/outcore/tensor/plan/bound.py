@@ -124,11 +124,31 @@ def bound(problem: ProductProblem, memory_bytes: float) -> float:
     labels = product.left, product.right, product.out
     left, right, out = needed_bytes(labels, facts)
     moved = MovedOnce(left, right, 2 * out if problem.adds else out, problem.is_of_one_array)
-    kind = ONE_ARRAY if problem.is_of_one_array else TWO_ARRAYS
-    if problem.is_symmetric:
-        kind = symmetric(product.sizes(problem.extents)[1])
     words = [each.item_bytes for each in facts]
-    return least_bytes(_Tiles(labels, facts).multiplications, moved, memory_bytes, min(words), kind)
+    work = _Tiles(labels, facts).multiplications
+    return least_bytes(work, moved, memory_bytes, min(words), _kind(problem))
+
+
+def received_bound(problem: ProductProblem, memory_bytes: float, processes: int) -> float:
+    """Bytes that processes of so much memory each receive and write at least, from disk or from each other, however
+    they divide the work: COSMA's bound (Kwasniewski and others, 2019). 0 where an array lies in memory: a process
+    may have its part there already."""
+    facts = [each for _, each in problem.arrays]
+    word = min(each.item_bytes for each in facts)
+    words = memory_bytes / word
+    if words <= 0 or any(each.where != "disk" for each in facts):
+        return 0.0
+    labels = problem.product.left, problem.product.right, problem.product.out
+    kind, work = _kind(problem), _Tiles(labels, facts).multiplications
+    # By many parts of a run, which is linear in the work: any division of the work has the same sum.
+    parts = kind.share * work / (kind.of_words * math.pow(3 * words, 1.5))
+    return max(0.0, 2 * words * (parts - processes) * word)
+
+
+def _kind(problem: ProductProblem) -> ProductKind:
+    if problem.is_symmetric:
+        return symmetric(problem.product.sizes(problem.extents)[1])
+    return ONE_ARRAY if problem.is_of_one_array else TWO_ARRAYS
 
 
 def needed_bytes(labels: Sequence[str], facts: Sequence[Facts]) -> list[float]:

@@ -166,6 +166,9 @@ class Plan:
             where = "" if each.where is None else f"  result: {each.where}"
             if plan.sharing > 1:
                 where = f"  shared by {plan.sharing}{where}"
+            over = plan.over_received_bound
+            if over is not None and self.rates.processes > plan.sharing:
+                where = f"  received {over:.2f} x bound{where}"
             lines.append(
                 f"  {','.join(each.labels[:2])}->{each.labels[2]:<{max(1, 22 - len(','.join(each.labels[:2])))}s} "
                 f"{plan.choice.keep:7s} {panels:>22s} {plan.workspace_bytes / 1e6:7.1f} MB "

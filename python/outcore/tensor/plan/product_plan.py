@@ -16,7 +16,7 @@ from outcore.base.errors import OutcoreError
 from outcore.base.recent import Recent
 from outcore.tensor.layout.geometry import ProductGeometry, ProductProblem, ProductTask, Step
 from outcore.tensor.plan.amounts import Amounts
-from outcore.tensor.plan.bound import bound
+from outcore.tensor.plan.bound import bound, received_bound
 from outcore.tensor.plan.choice import Choice
 from outcore.tensor.plan.estimates import PANEL_S, STEP_S, shortest_side
 from outcore.tensor.plan.loop import step_table, steps_of
@@ -45,6 +45,8 @@ class ProductPlan:
         bound_bytes: what has to move between disk and memory whatever the plan, for all processes' memory.
         predicted: over all processes.
         sharing: processes of a node that share panels and make results together; 1: each works for itself.
+        received_bound_bytes: what processes, or nodes whose processes share panels, receive and write at least,
+            from disk or from each other; 0: not known.
     """
 
     product: str
@@ -56,6 +58,14 @@ class ProductPlan:
     bound_bytes: float
     predicted: Amounts
     sharing: int = 1
+    received_bound_bytes: float = 0.0
+
+    @property
+    def over_received_bound(self) -> float | None:
+        """Bytes of disk and network over the bound for several processes; None where it is not known."""
+        if self.received_bound_bytes <= 0:
+            return None
+        return (self.predicted.disk + self.predicted.network) / self.received_bound_bytes
 
     @property
     def over_bound(self) -> float:
@@ -305,6 +315,7 @@ def _planned(
         bound_bytes=bound(problem, memory_bytes * rates.processes),
         predicted=Amounts(),
         sharing=sharing,
+        received_bound_bytes=received_bound(problem, memory_bytes * sharing, rates.processes // sharing),
     )
     planned = Planned(problem, draft)
     planned.__dict__["geometry"] = geometry
