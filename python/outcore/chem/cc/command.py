@@ -31,7 +31,7 @@ from outcore.job.scratch import check_room
 if TYPE_CHECKING:
     from outcore.chem.cc.ccsd import CCSD
     from outcore.chem.cc.gradient import RelaxedResponse
-    from outcore.chem.cc.iteration import Iteration
+    from outcore.chem.cc.iteration import Iteration, Moved
     from outcore.chem.cc.least import AfterIterations
     from outcore.chem.cc.plan.plan import Plan
     from outcore.chem.cc.plan.sizes import Sizes
@@ -338,6 +338,11 @@ class CoupledClusterRun(MoleculeRun):
             in_iterations = sum(each.seconds for each in iterations)
             if iterations:
                 self._compare({LAMBDA: in_iterations / len(iterations)})
+                self._moved(
+                    "products of an iteration of multipliers",
+                    iterations[-1].moved,
+                    "moved_by_products_of_a_lambda_iteration",
+                )
             if not cc.has_triples:  # else `_triples` has counted the iterations
                 seconds -= in_iterations
             self._compare({f"{DENSITIES} and {RESPONSE}": seconds})
@@ -405,14 +410,17 @@ class CoupledClusterRun(MoleculeRun):
             return
         mean = sum(each.seconds for each in cc.iterations) / len(cc.iterations)
         self.say(f"iteration: {mean:.2g} s{_predicted(cc.plan.iteration_s, mean)}")
-        moved = cc.iterations[-1].moved
+        self._moved("its products", cc.iterations[-1].moved, "moved_by_products_of_an_iteration")
+
+    def _moved(self, what: str, moved: Moved, name: str) -> None:
+        """Shows the disk traffic of an iteration. name: in the results."""
         if moved.planned:
             self.say(
-                f"its products moved {moved.counted / 1e6:.0f} MB to and from disk, predicted were "
+                f"{what} moved {moved.counted / 1e6:.0f} MB to and from disk, predicted were "
                 f"{moved.planned / 1e6:.0f} MB; the least of each product by itself is {moved.least / 1e6:.0f} MB "
                 f"in all, the prediction is {moved.over_least:.2f} times that"
             )
-        self.results["moved_by_products_of_an_iteration"] = asdict(moved)
+        self.results[name] = asdict(moved)
 
     def _natural(self, cc: CCSD) -> None:
         assert cc.natural is not None

@@ -231,6 +231,8 @@ def test_a_run_says_what_was_predicted(water: Path, capsys: Any) -> None:
 
 
 def test_a_run_says_what_its_products_moved(water: Path, capsys: Any) -> None:
-    assert run(water, "--storage", "disk") == 0
-    (moved,) = lines_of(capsys.readouterr().out, "its products moved")
-    assert re.search(r"moved \d+ MB .* predicted were \d+ MB; .* \d+ MB in all", moved)
+    assert run(water, "--storage", "disk", "--dipole") == 0
+    shown = capsys.readouterr().out
+    for what in ("its products", "products of an iteration of multipliers"):
+        (moved,) = lines_of(shown, f"{what} moved")
+        assert re.search(r"moved \d+ MB .* predicted were \d+ MB; .* \d+ MB in all", moved)
