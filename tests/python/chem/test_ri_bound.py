@@ -31,7 +31,7 @@ def test_blocks_and_tiles_of_pairs_move_no_less(
         moved += sum((end - begin) * orbital[a] for begin, end in {block for block, _ in tasks})
         moved += sum((end - begin) * orbital[b] for _, (begin, end) in tasks)
     least = bound.pairs(sizes, kinds, (block + tile) * max(orbital))
-    assert 0.2 * moved < least < moved
+    assert 0.1 * moved < least < moved
 
 
 def test_less_memory_moves_more() -> None:

@@ -245,7 +245,20 @@ def test_memory_stays_within_the_budget(tmp_path, arguments):
     data = json.loads(results.read_text())
     assert 100e6 < data["peak_memory_bytes"] <= data["memory_budget_bytes"] == 225_000_000
     assert "MB of 225 MB" in output
-    traffic = data["scf_traffic"]
+
+
+@pytest.mark.long
+def test_no_run_moves_less_than_the_bound(tmp_path):
+    path, results = tmp_path / "ethanes.xyz", tmp_path / "results"
+    atoms = [line.split() for line in ETHANE.splitlines()[2:]]
+    rows = [f"{name} {float(x) + 4 * n} {y} {z}" for n in range(3) for name, x, y, z in atoms]
+    path.write_text("\n".join([str(len(rows)), "", *rows]) + "\n")
+    more = ("--basis", "cc-pvtz", "--memory")
+    line = [sys.executable, "-m", "outcore", "ri-scf", str(path), *more, "10MB"]
+    refused = subprocess.run(line, check=False, capture_output=True, text=True).stderr
+    (memory,) = re.findall(r"([\d.]+ ?MB) is the least that is enough", refused)
+    output = own_process("ri-scf", path, results, *more, memory.replace(" ", ""))
+    traffic = json.loads(results.read_text())["scf_traffic"]
     moved, least = traffic["read_bytes"] + traffic["written_bytes"], traffic["least_bytes"]
     assert 0 < least <= moved
     assert f"disk: {moved / least:.2f} times the least that must be moved" in output
@@ -300,7 +313,7 @@ def test_what_the_disk_did_is_told(tmp_path):
     traffic = found["scf_traffic"]
     assert 0 <= traffic["overlapped"] <= 1
     assert traffic["read_bytes"] > 8 * traffic["written_bytes"] > 0 and traffic["read_seconds"] > 0
-    assert found["mp2_traffic"]["least_bytes"] == 0  # the memory has room for all
+    assert traffic["least_bytes"] == found["mp2_traffic"]["least_bytes"] == 0  # the memory has room for all
 
 
 @pytest.mark.parametrize("command", ["ri-scf", "rimp2"])

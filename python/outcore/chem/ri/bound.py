@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
-
-from outcore.tensor.plan.bound import least_words
 
 if TYPE_CHECKING:
     from outcore.chem.ri.plan import TransformSizes
@@ -30,7 +29,15 @@ def pairs(sizes: TransformSizes, kinds: list[tuple[int, int]], memory_bytes: flo
             continue
         # p and q orbitals of Z words have p^2/2 pairs, or p q, at most.
         of_words = 1 / ((2 if same else 4) * each[a] * each[b])
-        read[same] += max(0.0, _DOUBLE * least_words(work, words, of_words, power=2))
+        read[same] += _DOUBLE * _read(work / of_words, words)
     # Pairs of one spin read other words than those of the other spin; mixed pairs may read along.
     one_pass = once(sizes.bytes, memory_bytes)
     return one_pass + max(one_pass, *read.values())
+
+
+def _read(needed: float, words: float) -> float:
+    """The least words that are read, if Z words in memory allow Z^2 of what is `needed`: each of any h parts of a
+    run, the first one too, finds all words of the memory and reads equally many."""
+    best = needed / (4 * words * words)
+    parts = {max(1, math.floor(best)), max(1, math.ceil(best))}
+    return max(0.0, *(math.sqrt(needed * h) - h * words for h in parts))

@@ -231,7 +231,8 @@ def test_a_run_says_what_was_predicted(water: Path, capsys: Any) -> None:
 
 
 def test_a_run_says_what_its_products_moved(water: Path, capsys: Any) -> None:
-    assert run(water, "--storage", "disk", "--dipole") == 0
+    more = ("--integrals", "ri", "--auxbasis", "cc-pvdz-ri", "--jkbasis", "def2-svp-jkfit")
+    assert run(water, "--storage", "disk", "--dipole", *more) == 0
     shown = capsys.readouterr().out
     for what in ("its products", "products of an iteration of multipliers"):
         (moved,) = lines_of(shown, f"{what} moved")
