@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,17 @@ class Cluster:
     def state(self, job: str) -> str:
         return self.call("scontrol", "show", "job", job).partition("JobState=")[2].split()[0]
 
+    def processes(self, job: str, program: str, command: str) -> list[int]:
+        """The processes of the job that run a command of a program; not the `srun` that started them."""
+        words, mark = f"/{program}\0{command}\0".encode(), f"\0SLURM_JOB_ID={job}\0".encode()
+        found = []
+        for place in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # it has ended
+                if words in (place / "cmdline").read_bytes() and mark in (place / "environ").read_bytes():
+                    found.append(int(place.name))
+        assert found, f"no process of job {job} runs {program} {command}"
+        return found
+
     def said(self, job: str) -> str:
         """The output of the job, once it has ended."""
         ended = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY")
@@ -118,10 +130,11 @@ class Cluster:
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory):
+def cluster(tmp_path_factory, record_testsuite_property):
     missing = [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]
     if missing or os.getuid():
         pytest.skip(f"root and {', '.join(missing) or 'Slurm'} are needed (apt install slurm-wlm munge)")
     cluster = Cluster(tmp_path_factory.mktemp("slurm"))
+    record_testsuite_property("with", cluster.call("sinfo", "--version").strip())
     yield cluster
     cluster.close()

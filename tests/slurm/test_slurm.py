@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 
 import pytest
 
@@ -74,27 +76,26 @@ def test_a_run_that_needs_more_than_its_job_has_is_refused(cluster):
 
 
 RESTARTS = """
-trap 'scontrol requeue $SLURM_JOB_ID' USR1
+trap 'echo warned; scontrol requeue $SLURM_JOB_ID' USR1
 srun --mpi=pmi2 outcore ccsd water.xyz --basis cc-pvtz --checkpoint kept --json requeued.json \\
   --conv-tol 1e-9 > run.$SLURM_RESTART_COUNT.out 2>&1 &
-[ "${SLURM_RESTART_COUNT:-0}" = 0 ] && touch started
 wait; wait
 """
 
 
-def test_a_requeued_job_goes_on(cluster, tmp_path):
+def test_a_job_that_slurm_warns_of_its_end_is_requeued_and_goes_on(cluster):
+    """The run stands still after an iteration, so that it lasts until Slurm sends the signal, 45 to 75 s later."""
     cluster.call(
         "outcore", "ccsd", "water.xyz", "--basis", "cc-pvtz", "--conv-tol", "1e-9", "--json", "whole.json"
     )
-    job = cluster.submit(RESTARTS, "--requeue", "--signal=B:USR1", "--mem=1000")
-    kept = cluster.place / "kept"
-    cluster.wait_for(
-        lambda: kept.exists() and "1  " in (cluster.place / "run..out").read_text(), "an iteration", 120
-    )
-    cluster.call("scancel", "--batch", "--signal=USR1", job)
-    cluster.wait_for(lambda: "Restarts=1" in cluster.call("scontrol", "show", "job", job), "the requeue")
+    job = cluster.submit(RESTARTS, "--requeue", "--time=2", "--signal=B:USR1@45", "--mem=1000")
+    kept, first = cluster.place / "kept", cluster.place / "run..out"
+    cluster.wait_for(lambda: kept.exists() and "1  " in first.read_text(), "an iteration", 120)
+    for process in cluster.processes(job, "outcore", "ccsd"):
+        os.kill(process, signal.SIGSTOP)
+    cluster.wait_for(lambda: "Restarts=1" in cluster.call("scontrol", "show", "job", job), "the requeue", 150)
     cluster.call("scontrol", "update", f"JobId={job}", "StartTime=now", check=False)
-    cluster.said(job)
+    assert "warned" in cluster.said(job)
     whole, requeued = (
         json.loads((cluster.place / name).read_text())["ccsd_energy_hartree"]
         for name in ("whole.json", "requeued.json")
