@@ -22,7 +22,7 @@ SANITIZE :=
 # make test ALL=1   (tests that take long, too)
 ALL :=
 
-.PHONY: help setup demo test bench docs screenshots lint tidy format stubs wheels test-wheels test-slurm test-recipes clean
+.PHONY: help setup demo test bench docs screenshots lint tidy format stubs wheels test-wheels test-slurm test-recipes coverage clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -52,11 +52,14 @@ wheels:  ## source distribution and wheels, in dist; PYTHONS="python3.11 python3
 test-wheels: $(BUILT)  ## each wheel in an empty environment without compilers; PYTHONS="python3.11 .."
 	$(VENV_PYTHON) -m pytest -q tests/install/test_wheels.py
 
-test-recipes: $(BUILT)  ## recipes of packaging; the container needs root and debootstrap
-	$(VENV_PYTHON) -m pytest -q tests/install/test_recipes.py
+test-recipes: $(BUILT)  ## recipes of packaging; parts need root, debootstrap and lmod
+	$(VENV_PYTHON) -m pytest -q tests/install/test_recipes.py tests/install/test_conda.py
 
 test-slurm: $(BUILT)  ## jobs of a Slurm that the tests start; needs root, slurm-wlm and munge
 	$(VENV_PYTHON) -m pytest -q tests/slurm
+
+coverage: $(BUILT)  ## statements and branches that tests run, Python and C++ (an hour)
+	$(VENV_PYTHON) scripts/covered.py all; status=$$?; $(VENV_PYTHON) scripts/documents && exit $$status
 
 bench: $(BUILT)  ## all benchmarks, results in build/bench
 	@mkdir -p build/bench

@@ -1,13 +1,16 @@
-"""Counts the statements of Outcore that tests run: Python with coverage.py, C++ with gcov.
+"""Counts the statements and branches of Outcore that tests run: Python with coverage.py, C++ with gcov.
 
-    scripts/covered.py python tests/python/tensor tests/python/chem/ci ..   each place in turn, one process
-    scripts/covered.py cpp          builds build/coverage, and runs the C++ tests there
-    scripts/covered.py write        docs/develop/coverage.json
+    scripts/covered.py all                      the three steps below: `make coverage`
+    scripts/covered.py python [PLACE ..]        each place of the tests in a process of its own; without one, all
+                                                that these sources were not yet measured with
+    scripts/covered.py cpp                      builds build/coverage, and runs the C++ tests there
+    scripts/covered.py write                    docs/develop/coverage.json
 
 Counts lie in build/covered, and `write` puts them together; it refuses counts of other sources. Then
-`scripts/documents` makes the page. Tests marked `memory` or `long`, those of several processes and those of several
-hosts do not count; of a test with parameters only the first and the last case count. Processes that tests start
-count, unless they are killed.
+`scripts/documents` makes the page. Tests marked `memory` or `long` and those of several hosts do not count; of a
+test with parameters only the first and the last case count. Processes that tests start count, unless they are
+killed.
+COVERED_JOBS is the number of places at a time, else the number of cores.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +47,7 @@ exclude_also =
 """
 TOOLS = Path(sys.executable).parent
 COVERAGE = [sys.executable, "-m", "coverage"]
+MPI = "tests/mpi"  # on two processes
 CHOSEN = [
     "-q",
     "-m",
@@ -69,55 +74,77 @@ def sources(*folders: str) -> str:
 # ---- Python
 
 
-def measure_python(places: Sequence[str]) -> int:
-    mark, failed = sources("python"), 0
+def places() -> list[str]:
+    """All places of the tests in Python, those that take longest first. A pattern is one place."""
+    tests = ROOT / "tests" / "python"
+    folders = {each.parent for each in tests.rglob("test_*.py")} - {tests, tests / "chem"}
+    inner = {each for each in folders if any(each.is_relative_to(other) for other in folders - {each})}
+    found = sorted(str(each.relative_to(ROOT)) for each in folders - inner)
+    first = [MPI, "tests/python/chem/cc", "tests/python/chem/test_*.py", "tests/python/test_*.py"]
+    return [*first, *(each for each in found if each not in first)]
+
+
+def measured(place: str) -> Path:
+    return WORK / "python" / f"{_name(place)}.json"
+
+
+def measure_python(chosen: Sequence[str]) -> int:
+    """Measures places, several at a time. Returns the number of those in which tests failed."""
+    mark = sources("python")
+    if not chosen:
+        chosen = [
+            place
+            for place in places()
+            if not measured(place).exists() or json.loads(measured(place).read_text())["sources"] != mark
+        ]
+    jobs = int(os.environ.get("COVERED_JOBS", len(os.sched_getaffinity(0))))
+    with ThreadPoolExecutor(jobs) as threads:
+        return sum(threads.map(lambda place: _measure_place(place, mark), chosen))
+
+
+def _name(place: str) -> str:
+    return re.sub(r"\W+", "-", place)
+
+
+def _measure_place(place: str, mark: str) -> bool:
+    """Whether tests of the place failed."""
+    name = _name(place)
+    raw = WORK / "raw" / name
+    raw.mkdir(parents=True, exist_ok=True)
+    for each in raw.iterdir():
+        each.unlink()
+    settings = raw / "settings.ini"
+    settings.write_text(SETTINGS.format(root=ROOT, work=WORK, name=name))
+    log = raw / "log.txt"
     found = [str(ROOT / "scripts"), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(each for each in found if each)}
-    for place in places:
-        name = re.sub(r"\W+", "-", place)
-        raw = WORK / "raw" / name
-        raw.mkdir(parents=True, exist_ok=True)
-        for each in raw.iterdir():
-            each.unlink()
-        settings = raw / "settings.ini"
-        settings.write_text(SETTINGS.format(root=ROOT, work=WORK, name=name))
-        log = raw / "log.txt"
-        begin = time.process_time() + _children_seconds()
-        command = [*COVERAGE, "run", f"--rcfile={settings}", "-m", "pytest", place, *CHOSEN]
-        with log.open("w") as file:
-            status = subprocess.run(
-                command, cwd=ROOT, env=environment, stdout=file, stderr=file, check=False
-            ).returncode
-        said = log.read_text()
-        counts = re.findall(r"^=* ?(\d+ (?:passed|failed).*?) in [\d.]+s", said, re.MULTILINE)
-        if status not in (0, 1) or not counts:  # 1: tests have failed, but the statements that they ran count
-            sys.exit(said[-4000:])
-        print(f"{place}: {counts[-1]}", flush=True)
-        failed += status
-        data = [str(each) for each in raw.glob("data.*") if each.stat().st_size]  # killed ones are empty
-        if not data:
-            continue  # tests that start no Python of the package
+    environment = os.environ | {
+        "PATH": f"{TOOLS}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join(each for each in found if each),
+    }
+    files = [str(each) for each in sorted(ROOT.glob(place))] if "*" in place else [place]
+    launcher = ["mpiexec", "-n", "2"] if place == MPI else []
+    command = [*launcher, *COVERAGE, "run", f"--rcfile={settings}", "-m", "pytest", *files, *CHOSEN]
+    with log.open("w") as file:
+        status = subprocess.run(
+            command, cwd=ROOT, env=environment, stdout=file, stderr=file, check=False
+        ).returncode
+    if status == 5:
+        print(f"{place}: no test is of those that count", flush=True)
+        return False
+    said = log.read_text()
+    counts = re.findall(r"^=* ?(\d+ (?:passed|failed).*?) in [\d.]+s", said, re.MULTILINE)
+    if status not in (0, 1) or not counts:  # 1: tests have failed, but the statements that they ran count
+        raise RuntimeError(f"{place} was not measured:\n{said[-4000:]}")
+    print(f"{place}: {counts[-1]}", flush=True)
+    data = [str(each) for each in raw.glob("data.*") if each.stat().st_size]  # killed ones are empty
+    if data:  # else tests that start no Python of the package
         out = WORK / "python" / f"{name}.data"
         out.parent.mkdir(exist_ok=True)
         out.unlink(missing_ok=True)
         combine = [*COVERAGE, "combine", "-q", f"--rcfile={settings}", f"--data-file={out}"]
         subprocess.run([*combine, *data], cwd=ROOT, check=True)
-        out.with_suffix(".json").write_text(
-            json.dumps(
-                {
-                    "place": place,
-                    "sources": mark,
-                    "tests": counts[-1],
-                    "cpu_seconds": round(time.process_time() + _children_seconds() - begin),
-                }
-            )
-        )
-    return failed
-
-
-def _children_seconds() -> float:
-    found = os.times()
-    return found.children_user + found.children_system
+        measured(place).write_text(json.dumps({"place": place, "sources": mark, "tests": counts[-1]}))
+    return bool(status)
 
 
 def of_python() -> dict[str, Any] | None:
@@ -171,7 +198,7 @@ def measure_cpp() -> int:
         subprocess.run(command, cwd=ROOT, env=environment, check=True)
     mark = sources("src", "include")
     tests = subprocess.run(
-        ["ctest", "--preset", "coverage", "-j", "1", "--timeout", "1200"],
+        ["ctest", "--preset", "coverage", "-j", "2", "--timeout", "1200"],
         cwd=ROOT,
         env=environment,
         check=False,
@@ -180,10 +207,15 @@ def measure_cpp() -> int:
     counts = re.findall(r"^(\d+) passed, (\d+) failed$", log, re.MULTILINE)
     passed, wrong = (sum(int(count[i]) for count in counts) for i in (0, 1))
     rooms: dict[str, Counter[str]] = defaultdict(Counter)
-    for file, lines in _lines_run().items():
+    for file, (lines, branches) in _run_in_cpp().items():
         parts = Path(file).parts
         room = "include" if parts[0] == "include" else "/".join(parts[:2])
-        rooms[room].update(statements=len(lines), run=sum(lines.values()))
+        rooms[room].update(
+            statements=len(lines),
+            run=sum(lines.values()),
+            branches=len(branches),
+            branches_run=sum(branches.values()),
+        )
     found = {
         "rooms": {room: dict(rooms[room]) for room in sorted(rooms)},
         "measured": [{"place": "C++ tests", "sources": mark, "tests": f"{passed} passed, {wrong} failed"}],
@@ -192,9 +224,14 @@ def measure_cpp() -> int:
     return tests.returncode
 
 
-def _lines_run() -> dict[str, dict[int, bool]]:
-    """For each file of src and include: its lines with code, and whether any program and instance ran them."""
-    found: dict[str, dict[int, bool]] = defaultdict(dict)
+Lines = dict[int, bool]
+Branches = dict[tuple[int, int], bool]
+
+
+def _run_in_cpp() -> dict[str, tuple[Lines, Branches]]:
+    """For each file of src and include: its lines with code and its branches, by line and number, and whether any
+    program and any instance of a template ran them. Branches to exceptions, which each call has, do not count."""
+    found: dict[str, tuple[Lines, Branches]] = defaultdict(lambda: ({}, {}))
     for report in _reports():
         for file in report["files"]:
             path = Path(file["file"])
@@ -203,11 +240,16 @@ def _lines_run() -> dict[str, dict[int, bool]]:
                 name = str(path.resolve().relative_to(ROOT))
             except ValueError:
                 continue
-            if name.startswith(("src/", "include/")):
-                lines = found[name]
-                for line in file["lines"]:
-                    number = line["line_number"]
-                    lines[number] = lines.get(number, False) or line["count"] > 0
+            if not name.startswith(("src/", "include/")):
+                continue
+            lines, branches = found[name]
+            for line in file["lines"]:
+                number = line["line_number"]
+                lines[number] = lines.get(number, False) or line["count"] > 0
+                ways = [way for way in line.get("branches", []) if not way["throw"]]
+                for which, way in enumerate(ways):
+                    key = number, which
+                    branches[key] = branches.get(key, False) or way["count"] > 0
     return found
 
 
@@ -215,7 +257,7 @@ def _reports() -> Iterator[dict[str, Any]]:
     notes = sorted(BUILD.rglob("*.gcno"))  # of all files that were built, whether they ran or not
     for begin in range(0, len(notes), 50):
         said = subprocess.run(
-            ["gcov", "--json-format", "--stdout", *map(str, notes[begin : begin + 50])],
+            ["gcov", "--json-format", "--branch-probabilities", "--stdout", *map(str, notes[begin : begin + 50])],
             cwd=BUILD, capture_output=True, text=True, check=True,
         )  # fmt: skip
         yield from (json.loads(line) for line in said.stdout.splitlines() if line.startswith("{"))
@@ -258,8 +300,11 @@ def write() -> int:
 def main() -> int:
     WORK.mkdir(parents=True, exist_ok=True)
     match sys.argv[1:]:
-        case ["python", *places] if places:
-            return measure_python(places)
+        case ["all"]:
+            failed = measure_python([]) + measure_cpp()
+            return write() or int(failed > 0)
+        case ["python", *chosen]:
+            return int(measure_python(chosen) > 0)
         case ["cpp"]:
             return measure_cpp()
         case ["write"]:
