@@ -1,6 +1,12 @@
 # Looks for mpi.h of each family of MPI: in wheels of PyPI, beside the environment, and where systems have it.
 # Sets OUTCORE_MPI_FAMILIES and, for each, OUTCORE_MPI_<family>_INCLUDE. Only headers are needed to build.
+option(OUTCORE_MPI "Libraries for the families of MPI whose headers are found" ON)
 set(OUTCORE_MPI_INCLUDES "" CACHE STRING "Directories with mpi.h, looked at first")
+if(NOT OUTCORE_MPI)
+  set(OUTCORE_MPI_FAMILIES "")
+  message(STATUS "OUTCORE_MPI is off: several processes will not work")
+  return()
+endif()
 
 set(places ${OUTCORE_MPI_INCLUDES})
 find_package(Python 3.11 REQUIRED COMPONENTS Interpreter)

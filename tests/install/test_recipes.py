@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -17,7 +16,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGING = ROOT / "packaging"
@@ -31,52 +29,6 @@ def named(requirement: str) -> str:
 
 DEPENDENCIES = {named(each) for each in PROJECT["project"]["dependencies"]}
 TOOLS = {named(each) for each in PROJECT["build-system"]["requires"]} - {"blosc2", "mpich"}
-
-
-# ---- conda-forge
-
-
-@pytest.fixture(scope="module")
-def recipe():
-    return yaml.safe_load((PACKAGING / "conda" / "recipe.yaml").read_text())
-
-
-def flat(requirements) -> set[str]:
-    found: set[str] = set()
-    for each in requirements:
-        if isinstance(each, dict):
-            then = each["then"]
-            found |= flat(then if isinstance(then, list) else [then])
-        elif not each.startswith("$"):
-            found.add(named(each))
-    return found
-
-
-def test_the_recipe_has_the_dependencies_of_the_package(recipe):
-    assert flat(recipe["requirements"]["run"]) >= DEPENDENCIES
-    assert flat(recipe["requirements"]["host"]) >= TOOLS
-    assert recipe["context"]["version"] == PROJECT["project"]["version"]
-
-
-def test_the_recipe_has_the_three_variants():
-    variants = yaml.safe_load((PACKAGING / "conda" / "conda_build_config.yaml").read_text())
-    assert variants == {"mpi": ["nompi", "mpich", "openmpi"]}
-
-
-def test_the_script_of_the_recipe_installs_into_a_prefix(recipe, tmp_path):
-    """Called as by conda-build: in the environment of the tools, without isolation and dependencies."""
-    prefix = tmp_path / "prefix"
-    script = recipe["build"]["script"].replace("${{ PYTHON }}", sys.executable)
-    script = script.replace("${{ PREFIX }}", str(Path(sys.prefix)))
-    command = [*shlex.split(script), "--target", str(prefix), "-C", f"build-dir={tmp_path}/build"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    answer = subprocess.run(
-        [sys.executable, "-m", "outcore", "doctor"],
-        env=os.environ | {"PYTHONPATH": str(prefix), "PYTHONNOUSERSITE": "1"}, cwd=tmp_path,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert answer.returncode == 0 and "I/O engine" in answer.stdout
 
 
 # ---- Spack
@@ -122,14 +74,55 @@ def test_spack_knows_the_packages():
 # ---- EasyBuild
 
 
-def test_the_easyconfig_is_read():
+def easyconfig() -> tuple[Path, dict]:
     file = next((PACKAGING / "easybuild").glob("*.eb"))
     found: dict = {}
     exec(compile(file.read_text(), file, "exec"), found)
+    return file, found
+
+
+def test_the_easyconfig_has_the_name_and_the_version_of_the_package():
+    file, found = easyconfig()
     chain = found["toolchain"]
     assert file.name == f"{found['name']}-{found['version']}-{chain['name']}-{chain['version']}.eb"
     assert found["version"] == PROJECT["project"]["version"]
-    assert {name.lower() for name, _ in found["builddependencies"]} >= TOOLS
+    assert [name for name, *_ in found["exts_list"]][-1] == PROJECT["project"]["name"]
+
+
+def test_the_easyconfig_has_the_dependencies_of_the_package():
+    """Bundles have several packages: what of them is needed stands in a comment of their line."""
+    file, found = easyconfig()
+    given = {name.lower() for name, *_ in (*found["dependencies"], *found["exts_list"])}
+    given |= set(re.findall(r"\w+", " ".join(re.findall(r"\),  # (.*)", file.read_text()))))
+    assert given >= DEPENDENCIES | {"scipy", "mpi4py", "pyscf", "blosc2"}
+    assert {name.lower() for name, _ in found["builddependencies"]} >= TOOLS | {"cmake", "ninja"}
+
+
+LMOD = Path("/usr/share/lmod/lmod/libexec/lmod")
+
+
+@pytest.fixture(scope="module")
+def lmod() -> dict[str, str]:
+    if not LMOD.exists():
+        pytest.skip("Lmod is needed (apt install lmod)")
+    return {"LMOD_CMD": str(LMOD), "PATH": f"{LMOD.parent}:{PATH}"}
+
+
+def test_easybuild_finds_all_dependencies(lmod, tmp_path, record_testsuite_property):
+    """`eb --dry-run` resolves what is needed, and what that needs, from EasyBuild's own easyconfigs."""
+    file, _ = easyconfig()
+    env = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", env], check=True)
+    pip = [env / "bin" / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    subprocess.run([*pip, "easybuild>=5.4"], check=True)
+    options = ["--dry-run", "--robot", "--allow-use-as-root-and-accept-consequences", f"--prefix={tmp_path}"]
+    environment = os.environ | lmod | {"PATH": f"{env}/bin:{lmod['PATH']}"}
+    command = [env / "bin" / "eb", file, *options]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    needed = set(re.findall(r"^ \* \[[ x]\] \S+/([^/\s]+)\.eb", done.stdout, re.MULTILINE))
+    assert {"PySCF-2.11.0-foss-2025a", file.stem} <= needed
+    record_testsuite_property("with", f"EasyBuild, {len(needed)} easyconfigs")
 
 
 # ---- module
@@ -143,6 +136,22 @@ def test_the_module_names_places_that_are_installed():
     for place in re.findall(r'pathJoin\(package, "([^"]+)"\)', text):
         assert (package / place).is_dir()
     assert (package / "lib" / "cmake" / "outcore" / "outcoreConfig.cmake").exists()
+
+
+def test_lmod_loads_the_module(lmod, tmp_path):
+    modules = tmp_path / "modules"
+    modules.mkdir()
+    shutil.copy(PACKAGING / "modulefiles" / "outcore.lua", modules)
+    environment = os.environ | lmod | {"MODULEPATH": str(modules), "OUTCORE_PREFIX": sys.prefix}
+    commands = subprocess.check_output([LMOD, "bash", "load", "outcore"], env=environment, text=True)
+    script = f"{commands}\ncommand -v outcore; outcore --version; pkg-config --modversion outcore"
+    said = subprocess.run(
+        ["bash", "-ec", script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert said.returncode == 0, said.stderr
+    first, *versions = said.stdout.splitlines()
+    assert first == f"{sys.prefix}/bin/outcore"
+    assert all(PROJECT["project"]["version"] in line for line in versions)
 
 
 # ---- containers

@@ -45,6 +45,8 @@ class Outcore(PythonPackage):
         }
         if spec.satisfies("+mpi"):
             settings["cmake.define.OUTCORE_MPI_INCLUDES"] = spec["mpi"].prefix.include
+        else:
+            settings["cmake.define.OUTCORE_MPI"] = "OFF"
         return settings
 
     def test_doctor(self):
