@@ -1,8 +1,8 @@
 """Writes the parts of the documents that are generated: python scripts/documents [--check].
 
 A part stands between `<!-- generated: KIND ARGUMENT -->` and `<!-- end -->` in a Markdown file. Its text comes from
-benchmarks/results, the studies, the command line, the headers, the comments that cite measured facts, and from the
-counts of scripts/covered.py.
+benchmarks/results, the studies, the command line, the headers, the comments that cite measured facts, and from what
+scripts/covered.py and scripts/tested.py have kept.
 `--check` writes nothing, and fails if a part is out of date.
 """
 
@@ -21,6 +21,7 @@ import memory
 import plots
 import reference
 import results
+import tested
 import triangles
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,8 +33,10 @@ KINDS: dict[str, Callable[[Path, str], str]] = {
     "scale": results.scale,
     "curves": lambda root, name: plots.images(root, name) or results.missing(name.partition(" ")[0]),
     "headlines": front.headlines,
+    "machines": front.machines,
     "decide": front.decide,
     "covered": covered.table,
+    "tested": tested.table,
     "memory": memory.memory_table,
     "random-programs": results.random_programs,
     "triangles": triangles.table,

@@ -1,8 +1,9 @@
 """Wheels of `make wheels`, each installed into an empty environment of a system without compilers.
 
-    make test-wheels            interpreters: PYTHONS, else those of python3.11 to python3.14 that run
+    make test-wheels            interpreters: PYTHONS, else python3.11 to python3.14 of PATH and of pyenv
 
-The numbers of the installed package are those of this checkout.
+An interpreter of `VERSIONS` that is not here is skipped by name. The numbers of the installed package are those of
+this checkout.
 """
 
 from __future__ import annotations
@@ -12,13 +13,17 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 DIST = Path(os.environ.get("WHEELS", ROOT / "dist"))
 WATER = "3\n\nO 0 0 0.1\nH 0 0.75 -0.47\nH 0.1 -0.75 -0.5\n"
+VERSIONS = ((3, 11), (3, 12), (3, 13))
 # The programs of a small system: no compiler, no linker, no make.
 TOOLS = ("sh", "env", "uname", "ls", "cat", "hostname", "ldd", "sed", "grep", "mkdir", "rm", "id", "getconf")
 
@@ -41,7 +46,7 @@ with outcore.World(memory="64MB") as world:
 """
 
 
-def version_of(python: str) -> tuple[int, int] | None:
+def version_of(python: str | Path) -> tuple[int, int] | None:
     try:
         said = subprocess.run(
             [python, "-c", "import sys; print(*sys.version_info[:2])"],
@@ -55,9 +60,23 @@ def version_of(python: str) -> tuple[int, int] | None:
     return major, minor
 
 
-def interpreters() -> list[str]:
-    named = os.environ.get("PYTHONS", "").split()
-    return named or [each for each in (f"python3.{n}" for n in range(11, 15)) if version_of(each)]
+def interpreters() -> dict[tuple[int, int], str]:
+    """An interpreter for each version: those that PYTHONS names, else all that are here."""
+    if named := os.environ.get("PYTHONS", "").split():
+        found = named
+    else:
+        pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+        found = [f"python3.{minor}" for minor in range(11, 15)]
+        found += [str(each) for each in sorted(pyenv.glob("3.*/bin/python3"), reverse=True)]
+    known: dict[tuple[int, int], str] = {}
+    for each in found:
+        version = version_of(each)
+        if version and version >= VERSIONS[0]:
+            known.setdefault(version, each)
+    return known
+
+
+INTERPRETERS = interpreters()
 
 
 def wheel_for(version: tuple[int, int]) -> Path:
@@ -73,9 +92,8 @@ def energy_of(file: Path) -> float:
 
 
 class Installed:
-    def __init__(self, place: Path, python: str) -> None:
-        version = version_of(python)
-        assert version, f"{python} does not run"
+    def __init__(self, place: Path, version: tuple[int, int]) -> None:
+        python = INTERPRETERS[version]
         self.place = place
         self.bin = place / "env" / "bin"
         subprocess.run([python, "-m", "venv", place / "env"], check=True)
@@ -85,9 +103,9 @@ class Installed:
             if there := shutil.which(name):
                 (tools / name).symlink_to(there)
         self.environment = {"PATH": f"{self.bin}:{tools}", "HOME": str(place), "OMP_NUM_THREADS": "1"}
-        wheel = wheel_for(version)
+        self.wheel = wheel_for(version)
         self.run("python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--only-binary", ":all:",
-                 f"outcore[chem,mpi,tensor] @ file://{wheel}")  # fmt: skip
+                 f"outcore[chem,mpi,tensor] @ file://{self.wheel}")  # fmt: skip
         (place / "water.xyz").write_text(WATER)
 
     def run(self, *command: str | Path, **more) -> str:
@@ -103,10 +121,20 @@ class Installed:
         return energy_of(self.place / "result.json")
 
 
-@pytest.fixture(scope="module", params=interpreters())
-def installed(request, tmp_path_factory):
+@pytest.fixture(
+    scope="module",
+    params=sorted({*VERSIONS, *INTERPRETERS}),
+    ids=lambda version: f"cpython{version[0]}.{version[1]}",
+)
+def installed(request, tmp_path_factory, record_testsuite_property):
+    version = request.param
+    if version not in INTERPRETERS:
+        pytest.skip(f"CPython {version[0]}.{version[1]} is not here")
     place = tmp_path_factory.mktemp("wheel")
-    yield Installed(place, request.param)
+    found = Installed(place, version)
+    release = found.run("python", "-c", "import platform; print(platform.python_version())").strip()
+    record_testsuite_property("with", f"CPython {release}: {found.wheel.name}")
+    yield found
     shutil.rmtree(place)
 
 
@@ -140,10 +168,31 @@ def test_the_conformance_suites_are_inside(installed):
     assert installed.run("python", "-c", script).count("site-packages") == 2
 
 
+def test_the_metadata_is_that_of_the_project(installed):
+    script = "import importlib.metadata as m; print(m.metadata('outcore').as_string())"
+    said = installed.run("python", "-c", script)
+    assert f"Version: {PROJECT['version']}\n" in said and "License-Expression: Apache-2.0\n" in said
+    for extra in PROJECT["optional-dependencies"]:
+        assert f"Provides-Extra: {extra}\n" in said
+
+
+def test_all_extras_can_be_installed(installed):
+    """What `outcore[all]` needs exists for this interpreter as wheels that fit together."""
+    installed.run("python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--dry-run",
+                  "--only-binary", ":all:", f"outcore[all] @ file://{installed.wheel}")  # fmt: skip
+
+
 def test_licences_of_what_is_inside_are_there(installed):
     script = "import outcore, pathlib; print(*pathlib.Path(outcore.__file__).parent.glob('licenses/*/*'))"
     said = installed.run("python", "-c", script)
-    assert "blosc2" in said and "nanobind" in said
+    assert all(f"/{library}/" in said for library in ("blosc2", "nanobind", "liburing"))
+
+
+def test_liburing_is_inside_and_blosc2_is_not_needed(installed):
+    inside = zipfile.ZipFile(installed.wheel).namelist()
+    assert any(name.startswith("outcore.libs/liburing") for name in inside)
+    library = next(installed.place.glob("env/lib/python*/site-packages/outcore/lib/liboutcore.so"))
+    assert "blosc2" not in installed.run("ldd", library)
 
 
 @pytest.mark.parametrize(
