@@ -136,6 +136,17 @@ def headlines(root: Path, _: str) -> str:
     return _table(root, [row for row in ROWS if row.readme])
 
 
+def machines(root: Path, _: str) -> str:
+    """The machines that the five numbers of README were measured on."""
+    found = set()
+    for row in ROWS:
+        if row.readme and (result := load(root, row.bench)):
+            machine = result["machine"]
+            memory = f"{machine['memory_bytes'] / 2**30:.0f} GiB"
+            found.add(f"{machine['processor']}, {machine['cores']} cores, {memory}")
+    return f"Measured on {'; '.join(sorted(found))}."
+
+
 def decide(root: Path, _: str) -> str:
     """The first screen of the results."""
     return _table(root, ROWS)
