@@ -146,10 +146,26 @@ def _mean_field(mol: Any, density: Any = None) -> Any:
     kind = ri.UHF if mol.spin else ri.RHF
     mf = kind(mol, "def2-svp-jkfit", comm=None, memory="1GB", threads=1)
     # The coupled-cluster energy is linear in the error of the orbitals, which is large where states are close.
-    mf.conv_tol, mf.conv_tol_grad, mf.max_cycle = 1e-13, 2e-10, 400
+    mf.conv_tol, mf.conv_tol_grad, mf.max_cycle = 1e-13, 2e-10, 60
     mf.kernel(density)
+    if not mf.converged:
+        mf.kernel(_stationary_density(mf))
     assert mf.converged
     return mf
+
+
+def _stationary_density(mf: Any) -> Any:
+    """The density after two steps of Newton's method: where a state is soft, rounding stops DIIS before."""
+    from scipy.sparse.linalg import LinearOperator, minres
+
+    second, orbitals = mf.newton(), mf.mo_coeff
+    for _ in range(2):
+        gradient, product, _ = second.gen_g_hop(orbitals, mf.mo_occ)
+        hessian = LinearOperator((gradient.size, gradient.size), matvec=product)
+        step, unsolved = minres(hessian, -gradient, rtol=1e-6)
+        assert not unsolved
+        orbitals = second.rotate_mo(orbitals, second.update_rotate_matrix(step, mf.mo_occ, mo_coeff=orbitals))
+    return mf.make_rdm1(orbitals, mf.mo_occ)
 
 
 def _ccsd(mf: Any, frozen: Any) -> Any:
