@@ -105,16 +105,25 @@ class Cluster:
     def state(self, job: str) -> str:
         return self.call("scontrol", "show", "job", job).partition("JobState=")[2].split()[0]
 
-    def processes(self, job: str, program: str, command: str) -> list[int]:
-        """The processes of the job that run a command of a program; not the `srun` that started them."""
+    def send(self, job: str, program: str, command: str, number: int) -> None:
+        """Sends a signal to the processes of the job that run a command; not to the `srun` that started them."""
         words, mark = f"/{program}\0{command}\0".encode(), f"\0SLURM_JOB_ID={job}\0".encode()
-        found = []
+        found = 0
         for place in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):  # it has ended
                 if words in (place / "cmdline").read_bytes() and mark in (place / "environ").read_bytes():
-                    found.append(int(place.name))
+                    os.kill(int(place.name), number)
+                    found += 1
         assert found, f"no process of job {job} runs {program} {command}"
-        return found
+
+    def start_again(self, job: str) -> None:
+        """Starts a requeued job, which Slurm delays by two minutes."""
+
+        def started() -> bool:
+            self.call("scontrol", "update", f"JobId={job}", "StartTime=now", check=False)
+            return self.state(job) in ("RUNNING", "COMPLETED")
+
+        self.wait_for(started, "the second start", 150)
 
     def said(self, job: str) -> str:
         """The output of the job, once it has ended."""

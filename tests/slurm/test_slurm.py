@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
+import time
 
 import pytest
+
+from outcore.keep.clock import INTERVAL_S
 
 WATER = "3\n\nO 0 0 0.1\nH 0 0.75 -0.47\nH 0.1 -0.75 -0.5\n"
 DOCTOR = "outcore doctor\n"
@@ -77,28 +79,41 @@ def test_a_run_that_needs_more_than_its_job_has_is_refused(cluster):
 
 RESTARTS = """
 trap 'echo warned; scontrol requeue $SLURM_JOB_ID' USR1
-srun --mpi=pmi2 outcore ccsd water.xyz --basis cc-pvtz --checkpoint kept --json requeued.json \\
-  --conv-tol 1e-9 > run.$SLURM_RESTART_COUNT.out 2>&1 &
+srun --mpi=pmi2 outcore ccsd water.xyz --basis cc-pvtz --conv-tol 1e-11 --amplitude-tol 1e-9 \\
+  --checkpoint kept --json requeued.json > run.$SLURM_RESTART_COUNT.out 2>&1 &
 wait; wait
 """
 
 
+def iterations(text: str) -> int:
+    """Iterations of coupled cluster in the output of a run, behind those of the SCF."""
+    return len(re.findall(r"^ +\d+ ", text.partition(" iter ")[2], re.MULTILINE))
+
+
 def test_a_job_that_slurm_warns_of_its_end_is_requeued_and_goes_on(cluster):
-    """The run stands still after an iteration, so that it lasts until Slurm sends the signal, 45 to 75 s later."""
-    cluster.call(
-        "outcore", "ccsd", "water.xyz", "--basis", "cc-pvtz", "--conv-tol", "1e-9", "--json", "whole.json"
-    )
-    job = cluster.submit(RESTARTS, "--requeue", "--time=2", "--signal=B:USR1@45", "--mem=1000")
-    kept, first = cluster.place / "kept", cluster.place / "run..out"
-    cluster.wait_for(lambda: kept.exists() and "1  " in first.read_text(), "an iteration", 120)
-    for process in cluster.processes(job, "outcore", "ccsd"):
-        os.kill(process, signal.SIGSTOP)
+    """The run stands still until a commit of amplitudes is due, and after it until Slurm sends the signal, 60 to
+    90 s after the start."""
+    tight = ("--conv-tol", "1e-11", "--amplitude-tol", "1e-9")
+    cluster.call("outcore", "ccsd", "water.xyz", "--basis", "cc-pvtz", *tight, "--json", "whole.json")
+    job = cluster.submit(RESTARTS, "--requeue", "--time=2", "--signal=B:USR1@30", "--mem=1000")
+    first = cluster.place / "run..out"
+
+    def pause_after(count: int) -> None:
+        done = "an iteration of CCSD"
+        cluster.wait_for(lambda: first.exists() and iterations(first.read_text()) >= count, done)
+        cluster.send(job, "outcore", "ccsd", signal.SIGSTOP)
+
+    pause_after(2)
+    time.sleep(INTERVAL_S + 1)
+    cluster.send(job, "outcore", "ccsd", signal.SIGCONT)
+    pause_after(iterations(first.read_text()) + 2)
     cluster.wait_for(lambda: "Restarts=1" in cluster.call("scontrol", "show", "job", job), "the requeue", 150)
-    cluster.call("scontrol", "update", f"JobId={job}", "StartTime=now", check=False)
+    cluster.start_again(job)
     assert "warned" in cluster.said(job)
     whole, requeued = (
         json.loads((cluster.place / name).read_text())["ccsd_energy_hartree"]
         for name in ("whole.json", "requeued.json")
     )
     assert requeued == pytest.approx(whole, abs=1e-8)
-    assert "goes on" in (cluster.place / "run.1.out").read_text()
+    again = (cluster.place / "run.1.out").read_text()
+    assert re.search(r"amplitudes of iteration \d+ found in kept", again)
