@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -31,7 +32,7 @@ RENDER = """
 import json, sys
 from rattler_build import Stage0Recipe, VariantConfig
 found = Stage0Recipe.from_file(sys.argv[1]).render(VariantConfig(json.loads(sys.argv[2])))
-print(json.dumps({each.variant()["mpi"]: each.recipe().to_dict() for each in found}))
+print(json.dumps({each.variant["mpi"]: each.recipe.to_dict() for each in found}))
 """
 ORDER = ["schema_version", "context", "package", "source", "build", "requirements", "tests", "about", "extra"]
 TWO = """
@@ -157,10 +158,11 @@ class Prefix:
         self.install(needs["run"])
 
     def script(self) -> list[str]:
+        """Lines of the script, in which rattler-build leaves names of the context to the build."""
         script = self.recipe["build"]["script"]
-        lines = script.get("content", script) if isinstance(script, dict) else script
-        lines = [lines] if isinstance(lines, str) else lines
-        return [line.replace("${{ PYTHON }}", "$PYTHON") for line in lines]
+        known = self.recipe["context"] | {"PYTHON": "$PYTHON"}
+        lines = [script] if isinstance(script, str) else script
+        return [re.sub(r"\$\{\{ (\w+) \}\}", lambda name: str(known[name[1]]), line) for line in lines]
 
     def install(self, requirements: list[str]) -> None:
         """Packages of conda by their names and versions on PyPI."""
@@ -223,8 +225,7 @@ def test_the_tests_of_the_recipe_pass(prefix):
             if python.get("pip_check", True):
                 prefix.run("python", "-m", "pip", "check")
         else:
-            script = test["script"]
-            for line in script.get("content", script) if isinstance(script, dict) else script:
+            for line in test["script"]:
                 prefix.run("bash", "-ec", line)
         asked += 1
     assert asked == 2
