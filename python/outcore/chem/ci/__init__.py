@@ -18,8 +18,8 @@ Files:
         rows on disk
     rows, near, deal, copies, lists:
         rows in the memory of several nodes, copies of them, and which node does and needs what
-    solver, search, guess, bounds:
-        the search for states
+    solver, search, guess, selected, bounds:
+        the search for states, and the determinants that it begins with
     packed_search, rounding:
         the search over rounded vectors, and the effect of rounding on energies
     analysis, densities, three_particle, trexio_states:

@@ -68,6 +68,28 @@ def of_occupation(double: int, single: int, up: int) -> Iterator[tuple[int, int]
         yield double | string, double | (single ^ string)
 
 
+def first_occupations(alpha: Masks, beta: Masks, most: int) -> tuple[Masks, Masks, bool]:
+    """All determinants of the spatial occupations of these, in their order, as long as there are at most `most` of
+    them; the first occupation in any case. And whether none was left out."""
+    seen: set[tuple[int, int]] = set()
+    found: list[tuple[int, int]] = []
+    for a, b in zip(alpha.tolist(), beta.tolist(), strict=True):
+        double, single = a & b, a ^ b
+        if (double, single) in seen:
+            continue
+        members = list(of_occupation(double, single, (a & ~b).bit_count()))
+        if found and len(found) + len(members) > most:
+            return *_arrays(found), False
+        seen.add((double, single))
+        found += members
+    return *_arrays(found), True
+
+
+def _arrays(pairs: list[tuple[int, int]]) -> tuple[Masks, Masks]:
+    found = np.array(pairs, np.uint64).reshape(-1, 2)
+    return np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 1])
+
+
 def diagonal(hamiltonian: Hamiltonian, alpha: Masks, beta: Masks) -> Matrix:
     """Diagonal elements of the Hamiltonian (Hartree), with its core energy."""
     n = hamiltonian.orbitals
@@ -100,7 +122,7 @@ def matrix(hamiltonian: Hamiltonian, alpha: Masks, beta: Masks) -> Matrix:
             keep = i > j
             i, j = i[keep], j[keep]
             if len(i):
-                values = _element(hamiltonian, alpha, beta, i, j, electrons_a, electrons_b)
+                values = elements(hamiltonian, alpha, beta, i, j, electrons_a, electrons_b)
                 found[i, j] = found[j, i] = values
     return found
 
@@ -135,10 +157,10 @@ def _swap_sign(before: int, after: int) -> int:
 # ---- elements of pairs ----
 
 
-def _element(
+def elements(
     hamiltonian: Hamiltonian, alpha: Masks, beta: Masks, i: Integers, j: Integers, moved_a: int, moved_b: int
 ) -> Matrix:
-    """<i|H|j> for pairs that differ in `moved_a` alpha and `moved_b` beta electrons."""
+    """<i|H|j> (Hartree) for pairs that differ in `moved_a` alpha and `moved_b` beta electrons."""
     aa, ab, bb = hamiltonian.twos
     if moved_a == moved_b == 1:
         p, q, sign_a = _single(alpha[i], alpha[j])

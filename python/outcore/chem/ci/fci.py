@@ -28,6 +28,7 @@ from outcore.chem.ci import (
     orbitals,
     plan,
     rounding,
+    selected,
     solver,
     target,
     three_particle,
@@ -288,8 +289,11 @@ class FCI(Method):
             processes=self.world.size,
             states_on_disk=self.checkpoint is not None,
         )
-        guess = _GUESS_MATRICES * 8 * min(self.settings.guess_size, self.space.determinants) ** 2
+        size = min(self.settings.guess_size, self.space.determinants)
         n, unrestricted = self.hamiltonian.orbitals, self.hamiltonian.unrestricted
+        guess = _GUESS_MATRICES * 8 * size**2
+        if self.settings.guess_selection == "weights":
+            guess += selected.work_bytes(n, self.target.electrons, size, self.target.roots)
         return orbitals.integral_bytes(n, unrestricted=unrestricted) + needed + guess
 
     def _options(self) -> solver.SearchOptions:
@@ -325,6 +329,7 @@ class FCI(Method):
             options=self._options(),
             memory_bytes=self.memory_bytes,
             guess_size=settings.guess_size,
+            guess_selection=settings.guess_selection,
             spin_shift=0.0 if wanted.spin is None else settings.spin_shift,
             ordered=settings.ordered,
             checkpoint=self.checkpoint,

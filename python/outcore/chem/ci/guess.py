@@ -1,4 +1,5 @@
-"""Start vectors of a CI: states of a small space of the lowest determinants, complete in spin."""
+"""Start vectors of a CI: states of a small space, complete in spin. Its determinants are those with the lowest
+diagonal elements, or those with the largest weights in a small CI."""
 
 from __future__ import annotations
 
@@ -10,16 +11,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from outcore.base.errors import OutcoreError
-from outcore.chem.ci import determinants
+from outcore.chem.ci import determinants, selected
 
 if TYPE_CHECKING:
     from outcore.chem.ci.determinants import Integers, Masks, Strings
     from outcore.chem.ci.hamiltonian import Hamiltonian, Matrix
 
 SIZE = 400  # determinants of the small space, unless more are asked for
+SELECTIONS = ("energy", "weights")
 _SHIFT = 1e-3  # Hartree times S^2: separates states of different spin that are degenerate
 _PURE = 1e-4  # tolerance of <S^2> in a space that is complete in spin
 _CANDIDATES = 8  # at least so many times the wanted determinants are looked at
+_ROUNDS = 2  # most selections by weights, one after another
+_FALLS = 1e-5  # Hartree: least decrease of the mean energy for which there is another
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,12 @@ class Guess:
     vectors: Matrix
     spin_squares: Matrix
 
+    def first(self, roots: int) -> Guess:
+        """The same with so many states."""
+        return Guess(
+            self.alpha, self.beta, self.energies[:roots], self.vectors[:, :roots], self.spin_squares[:roots]
+        )
+
 
 def start(
     hamiltonian: Hamiltonian,
@@ -46,10 +56,13 @@ def start(
     roots: int = 1,
     spin: int | None = None,
     size: int = SIZE,
+    selection: str = SELECTIONS[0],
 ) -> Guess:
     """The lowest states of a small space.
 
-    spin: 2S of the states, None: any. roots: how many states; the space grows until it has them.
+    spin: 2S of the states, None: any. roots: how many states; the space grows until it has them. selection:
+    "energy": determinants with the lowest diagonal elements; "weights": with the largest weights in the states of
+    a small CI, which has at first the lowest diagonal elements, and then those of the last selection.
 
     Raises OutcoreError (EINVAL) if the whole space has fewer states of this irrep and spin.
     """
@@ -57,13 +70,8 @@ def start(
         chosen_a, chosen_b, whole = select(hamiltonian, alpha, beta, irrep, size)
         states = _states(hamiltonian, chosen_a, chosen_b, spin)
         if len(states.energies) >= roots:
-            return Guess(
-                chosen_a,
-                chosen_b,
-                states.energies[:roots],
-                states.vectors[:, :roots],
-                states.spin_squares[:roots],
-            )
+            lowest = states.first(roots)
+            return lowest if whole or selection == "energy" else _by_weights(hamiltonian, lowest, spin, size)
         if whole:
             what = f"irrep {hamiltonian.names[irrep]}" + ("" if spin is None else f" with 2S = {spin}")
             raise OutcoreError(
@@ -72,6 +80,18 @@ def start(
                 detail=f"there are {len(states.energies)} states of {what} in {len(chosen_a)} determinants",
             )
         size *= 2
+
+
+def _by_weights(hamiltonian: Hamiltonian, found: Guess, spin: int | None, size: int) -> Guess:
+    """States of the determinants that weigh most in these states, and again, as long as energies fall."""
+    roots = len(found.energies)
+    for _ in range(_ROUNDS):
+        chosen = selected.heaviest(hamiltonian, found.alpha, found.beta, found.energies, found.vectors, size)
+        states = _states(hamiltonian, *chosen, spin).first(roots)
+        if len(states.energies) < roots or states.energies.mean() > found.energies.mean() - _FALLS:
+            return found
+        found = states
+    return found
 
 
 def select(
@@ -86,25 +106,8 @@ def select(
         order = np.argsort(determinants.diagonal(hamiltonian, a, b), kind="stable")[:size]
         return a[order], b[order], all_taken and len(order) == len(a)
     order = np.argsort(determinants.diagonal(hamiltonian, a, b), kind="stable")
-    seen: set[tuple[int, int]] = set()
-    found: list[tuple[int, int]] = []
-    for i in order:
-        double, single = int(a[i] & b[i]), int(a[i] ^ b[i])
-        if (double, single) in seen:
-            continue
-        members = list(determinants.of_occupation(double, single, int(a[i] & ~b[i]).bit_count()))
-        if found and len(found) + len(members) > size:
-            break
-        seen.add((double, single))
-        found += members
-    else:
-        return *_arrays(found), all_taken
-    return *_arrays(found), False
-
-
-def _arrays(pairs: list[tuple[int, int]]) -> tuple[Masks, Masks]:
-    found = np.array(pairs, np.uint64).reshape(-1, 2)
-    return np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 1])
+    *chosen, whole = determinants.first_occupations(a[order], b[order], size)
+    return chosen[0], chosen[1], whole and all_taken
 
 
 def _candidates(

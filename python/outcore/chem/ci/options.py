@@ -57,6 +57,7 @@ _OF_STATES = (
         "iterations",
         "vectors",
         "start",
+        "start_selection",
         "spin_shift",
         "unfolded",
         "ordered",
@@ -104,6 +105,13 @@ class Options(MoleculeOptions):
     start: Annotated[
         int, typer.Option(help="Determinants of the small space whose states the search begins with.")
     ] = Settings.guess_size
+    start_selection: Annotated[
+        str,
+        typer.Option(
+            help="How these determinants are chosen: 'energy': the lowest diagonal elements; 'weights': the "
+            "largest weights in a small CI."
+        ),
+    ] = Settings.guess_selection
     error_bound: Annotated[
         float,
         typer.Option(
@@ -228,6 +236,7 @@ class Options(MoleculeOptions):
             "vectors": self.vectors,
             "precision": self.precision,
             "guess_size": self.start,
+            "guess_selection": self.start_selection,
             "spin_shift": self.spin_shift,
             "ordered": self.ordered,
             "error_bound": self.error_bound,

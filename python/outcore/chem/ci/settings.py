@@ -23,6 +23,8 @@ class Settings:
     vectors: of the search for each root, at least 2; near equilibrium 3 are as good as many more.
     precision: "double", or "mixed": single precision until residuals are small, double in the end.
     guess_size: determinants of the small space whose states the search begins with.
+    guess_selection: how these determinants are chosen: "energy": the lowest diagonal elements; "weights": the
+        largest weights in a small CI, see selected.py.
     spin_shift: Hartree; during the search it is added to the Hamiltonian, times S^2 - M(M+1), so that states of
         higher spin stay away. Energies are without it. No effect if orbitals differ in spin.
     ordered: sums are always made in one order, so that runs repeat bit by bit.
@@ -37,6 +39,7 @@ class Settings:
     vectors: int = 3
     precision: str = "double"
     guess_size: int = guess.SIZE
+    guess_selection: str = guess.SELECTIONS[0]
     spin_shift: float = 0.05
     ordered: bool = False
     error_bound: float = 0.0
@@ -57,6 +60,10 @@ class Settings:
             (
                 not 1 <= self.guess_size <= MAX_GUESS,
                 f"a small space of {self.guess_size} determinants; it may have 1 to {MAX_GUESS}",
+            ),
+            (
+                self.guess_selection not in guess.SELECTIONS,
+                f"selection by '{self.guess_selection}' is none of {', '.join(guess.SELECTIONS)}",
             ),
             (not 0 <= self.spin_shift < 100, f"a spin shift of {self.spin_shift:g} Hartree; it is 0 to 100"),
             (

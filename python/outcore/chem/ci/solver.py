@@ -147,6 +147,7 @@ def solve(
     options: SearchOptions | None = None,
     memory_bytes: int | None = None,
     guess_size: int = guess.SIZE,
+    guess_selection: str = guess.SELECTIONS[0],
     spin_shift: float = 0.0,
     checkpoint: Path | None = None,
     any_integrals: bool = False,
@@ -162,6 +163,7 @@ def solve(
         memory_bytes: budget of all processes, including the memory that they hold already; None: half of the free
             memory.
         guess_size: determinants of the small space whose states are the start.
+        guess_selection: how these are chosen, see Settings.
         spin_shift: Hartree; the search adds it times S^2 - M(M+1); energies are without it.
         checkpoint: directory where states are kept in each iteration, and found again.
         any_integrals: states that are found there may belong to other integrals: the search begins with them.
@@ -218,9 +220,16 @@ def solve(
     if before is None:
         made = make_states("float32" if options.precision == "mixed" else "float64", chosen.states)
         if start is None:
-            with world.together("start of a CI", roots, spin, guess_size):
+            with world.together("start of a CI", roots, spin, guess_size, guess_selection):
                 found = guess.start(
-                    hamiltonian, space.alpha, space.beta, space.irrep, roots=roots, spin=spin, size=guess_size
+                    hamiltonian,
+                    space.alpha,
+                    space.beta,
+                    space.irrep,
+                    roots=roots,
+                    spin=spin,
+                    size=guess_size,
+                    selection=guess_selection,
                 )
                 _fill(made, found, space)
         made.sync()

@@ -188,7 +188,14 @@ def test_integrals_are_written_and_read(water, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("--unfolded",), ("--precision", "mixed"), ("--vectors", "6", "--ordered")]
+    "arguments",
+    [
+        (),
+        ("--unfolded",),
+        ("--precision", "mixed"),
+        ("--vectors", "6", "--ordered"),
+        ("--start", "20", "--start-selection", "weights"),
+    ],
 )
 def test_ways_to_the_same_energy(water, capsys, arguments):
     run(water, "--basis", "sto-3g", "--energy-only", *arguments)
@@ -333,6 +340,7 @@ def test_a_signal_leaves_states_to_go_on_from(chain, tmp_path, sent, ranks):
         (("--residual", "0"), "--residual 0"),
         (("--vectors", "1"), "1 vectors; there may be 2"),
         (("--start", "0"), "small space of 0 determinants"),
+        (("--start-selection", "size"), "selection by 'size' is none of energy, weights"),
         (("--spin-shift", "-1"), "spin shift of -1"),
         (("--largest", "-1"), "--largest -1"),
         (("--iterations", "0"), "--iterations 0"),
