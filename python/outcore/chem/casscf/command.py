@@ -185,7 +185,8 @@ class _Run(MoleculeRun):
             space.check_irreps(mol)
         elif options.avas is None:
             numbers = np.arange(n)
-            space.places(sum((numbers < each).astype(np.int64) for each in mol.nelec))
+            active, electrons = space.places(sum((numbers < each).astype(np.int64) for each in mol.nelec))
+            self._check_spins(mol, electrons, len(active))
         frozen.of(mol, options.frozen, options.frozen_virtual, [(range(n), min(mol.nelec))])
         for each in options.groups(mol.spin):
             if each.irrep is not None:
@@ -196,6 +197,13 @@ class _Run(MoleculeRun):
                     f"--states {options.states}",
                     detail=f"{mol.nelectron} electrons cannot have 2S = {each.spin}",
                 )
+
+    def _check_spins(self, mol: Mole, electrons: int, orbitals: int) -> None:
+        """Checks that the active space has states of each spin."""
+        from outcore.chem.ci.target import check_spin
+
+        for each in self.options.groups(mol.spin):
+            check_spin(electrons, orbitals, each.spin)
 
     def _of_scf(self, mol: Mole, kind: Kind, sets: dict[Purpose, Mole]) -> dict[str, int]:
         from outcore.chem import least_memory
@@ -286,6 +294,7 @@ class _Run(MoleculeRun):
         from outcore.chem.ci.fci_solver import FCISolver
 
         options, space, begin = self.options, self.options.space().choose(mf), time.monotonic()
+        self._check_spins(mf.mol, space.electrons, space.orbitals)
         groups, several = options.groups(mf.mol.spin), options.count > 1
         mc = getattr(mcscf, self._method)(mf, space.orbitals, space.electrons, ncore=space.core)
         if len(groups) == 1:

@@ -89,7 +89,7 @@ def of(
     if wanted < 0 and spin is None:  # more beta than alpha electrons: the same states with spins exchanged
         wanted = -wanted if not hamiltonian.unrestricted else wanted
     if abs(wanted) > total or (total - wanted) % 2 or (spin is not None and spin < 0):
-        raise _impossible(f"{total} electrons cannot have 2S = {wanted}")
+        raise _cannot_have(total, wanted)
     pair = (total + wanted) // 2, (total - wanted) // 2
     if fixed:
         unpaired, pair = electrons[0] - electrons[1], electrons
@@ -98,9 +98,7 @@ def of(
                 f"states of 2S = {wanted} are looked for with {wanted} unpaired electrons, not with {unpaired}"
             )
     if max(pair) > n:
-        raise _impossible(
-            f"{n} orbitals cannot hold {max(pair)} electrons of one spin, as 2S = {wanted} needs"
-        )
+        raise _cannot_hold(n, max(pair), wanted)
     if not 0 <= irrep < hamiltonian.groups:
         raise _impossible(f"irrep {irrep} is none of {hamiltonian.groups}")
     if not 1 <= roots <= MAX_ROOTS:
@@ -114,6 +112,24 @@ def of(
     if folded:
         raise _impossible(f"vectors of 2S = {wanted} are not folded, only those of 2S = 0 and 2")
     return Target(pair, irrep, wanted, 0, roots)
+
+
+def check_spin(electrons: int, orbitals: int, spin: int) -> None:
+    """Raises OutcoreError (EINVAL) if so many electrons in so many orbitals have no state of this 2S."""
+    if not 0 <= spin <= electrons or (electrons - spin) % 2:
+        raise _cannot_have(electrons, spin)
+    if (electrons + spin) // 2 > orbitals:
+        raise _cannot_hold(orbitals, (electrons + spin) // 2, spin)
+
+
+def _cannot_have(electrons: int, spin: int) -> OutcoreError:
+    return _impossible(f"{electrons} electrons cannot have 2S = {spin}")
+
+
+def _cannot_hold(orbitals: int, electrons: int, spin: int) -> OutcoreError:
+    return _impossible(
+        f"{orbitals} orbitals cannot hold {electrons} electrons of one spin, as 2S = {spin} needs"
+    )
 
 
 def _impossible(detail: str) -> OutcoreError:

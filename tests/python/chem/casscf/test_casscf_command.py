@@ -10,7 +10,6 @@ import pytest
 
 from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem.ci.fci import FCI
-from outcore.cli import main as cli
 from outcore.keep import clock
 
 pyscf = pytest.importorskip("pyscf")
@@ -21,20 +20,6 @@ WATER = "3\nwater\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n"
 LIH = "2\nlithium hydride\nLi 0 0 0\nH 0 0 1.6\n"
 HNO = "3\nnitroxyl\nH 0.93 0 -0.45\nN 0 0 0\nO 0 0 1.21\n"
 N2 = "2\nnitrogen\nN 0 0 0\nN 0 0 1.1\n"
-
-
-@pytest.fixture
-def run(tmp_path):
-    """Runs the command; returns its results."""
-
-    def of(text, *arguments):
-        geometry, results = tmp_path / "molecule.xyz", tmp_path / "results.json"
-        geometry.write_text(text)
-        common = ["--basis", "sto-3g", "--threads", "1", "--json", str(results)]
-        assert cli.run(["casscf", str(geometry), *common, *arguments]) == 0
-        return json.loads(results.read_text())
-
-    return of
 
 
 @cache
