@@ -71,6 +71,20 @@ class Forecast:
         moved = self.plan.product_bytes
         return (moved.read + moved.added) / least_moved(self.plan.tiling, self.plan.work_type)
 
+    @property
+    def iteration_over_bound(self) -> float | None:
+        """Bytes that an iteration reads, adds and writes, over the least by its formulas; None if vectors are in
+        memory, or packed."""
+        moved = self.plan.product_bytes
+        return self._over_iteration(moved.read + moved.added)
+
+    def _over_iteration(self, of_product: float) -> float | None:
+        """As `iteration_over_bound`, for the bytes of one product."""
+        plan = self.plan
+        if plan.kind != "disk" or plan.packed:
+            return None
+        return (plan.roots * of_product + sum(plan.pass_bytes)) / plan.least_iteration_bytes
+
     def rows(self) -> list[tuple[str, str]]:
         """For people: names and values."""
         space, plan = self.plan.space, self.plan
@@ -82,6 +96,8 @@ class Forecast:
         tasks = len(plan.tasks(plan.work_type))
         over = self.over_bound
         least = "" if over is None else f"; {over:.2f} times the least is moved"
+        whole = self.iteration_over_bound
+        of_iteration = "" if whole is None else f", {whole:.2f} times the least by its formulas"
         crossing = f"{self.network_bytes / 1e6:.0f} MB an iteration"
         between_nodes = [("between nodes", crossing)] if self.network_bytes else []
         return [
@@ -96,7 +112,7 @@ class Forecast:
             ("disk", f"{self.disk_bytes / 1e6:.0f} MB"),
             (
                 "an iteration",
-                f"{self.read_bytes / 1e6:.0f} MB read, {self.written_bytes / 1e6:.0f} MB written, "
+                f"{self.read_bytes / 1e6:.0f} MB read, {self.written_bytes / 1e6:.0f} MB written{of_iteration}, "
                 f"{self.flops / 1e9:.1f} Gflop, {self.seconds:.1f} s"
                 + ("" if self.disk_measured else ", disk not measured"),
             ),
@@ -127,6 +143,7 @@ class Forecast:
             "tasks": len(plan.tasks(plan.work_type)),
             "passes": self.passes,
             "over_bound": self.over_bound,
+            "iteration_over_bound": self.iteration_over_bound,
             "memory_bytes": self.memory_bytes,
             "disk_bytes": self.disk_bytes,
             "iteration_read_bytes": self.read_bytes,
@@ -144,7 +161,9 @@ class Forecast:
         moved = solved.moved.read + solved.moved.added
         times = ""
         if self.plan.kind == "disk" and solved.moved.least:
-            times = f" ({moved / solved.moved.least:.2f} times the least)"
+            times = f" ({moved / solved.moved.least:.2f} times the least"
+            whole = self._over_iteration(moved / max(solved.products, 1))
+            times += ")" if whole is None else f"; with passes {whole:.2f} times)"
         return (
             f"predicted / actual: moved in products {predicted / 1e6:.0f} / {moved / 1e6:.0f} MB{times}, "
             f"an iteration {self.seconds:.1f} / {seconds / max(len(solved.iterations), 1):.1f} s"

@@ -196,8 +196,18 @@ class Plan:
             size, vectors = self.roots * self.tiling.elements, self.options.vectors
             products = _DOUBLE if self.kind == "disk" else 0
             return size * (3 * vectors * _PACKED + products), size * 6 * _PACKED
+        # States, directions and corrections are written. The product of a correction with H times it is a pass of
+        # its own, as H times it must be complete.
         size = self.roots * self.tiling.elements * np.dtype(self.work_type).itemsize
-        return 2 * self.options.vectors * size, 5 * size  # states, directions and corrections are written
+        return (2 * self.options.vectors + 2) * size, 5 * size
+
+    @property
+    def least_iteration_bytes(self) -> int:
+        """Bytes that an iteration moves at least by its formulas, of all processes, if vectors are not packed: each
+        vector of the small space and H times it is read once, those that change are written once, and a product
+        reads its vector and writes its result once."""
+        size = self.roots * self.tiling.elements * np.dtype(self.work_type).itemsize
+        return (2 * self.options.vectors + 5 + 2) * size
 
     @property
     def in_words(self) -> str:

@@ -17,10 +17,11 @@ from ci_products import random_integrals
 
 import outcore
 from outcore import OutcoreError
-from outcore.chem.ci import estimate, guess, plan, solver
+from outcore.chem.ci import estimate, guess, passes, plan, solver
 from outcore.chem.ci.sigma import least_moved
 from outcore.chem.ci.space import Space
 from outcore.chem.ci.tiles import VectorTiling
+from outcore.chem.ci.vector import Vectors
 from outcore.job.scratch import check_room
 
 PLACE = Path(__file__).parent
@@ -175,6 +176,51 @@ def test_an_estimate_counts_over_the_least_what_a_run_counts(given, tmp_path, el
     found = estimate.Forecast(solved.plan, ("A1", "A2", "B1", "B2"), 0, 0, 0, 0, 0.0, 0.0, True)
     moved = solved.moved
     assert found.over_bound == pytest.approx((moved.read + moved.added) / moved.least)
+
+
+@pytest.mark.parametrize("roots", [1, 2])
+def test_an_iteration_moves_beside_products_what_its_plan_says(given, tmp_path, monkeypatch, roots):
+    """Where the small space is full: the pass of corrections, and the product of corrections with H times them."""
+    passing: list[bool] = []
+    moved = [[0, 0]]
+
+    def marked(function):
+        def work(*given, **more):
+            passing.append(True)
+            found = function(*given, **more)
+            passing.pop()
+            return found
+
+        return work
+
+    def counted(function, of):
+        def work(self, index, tile, *given):
+            if passing:
+                moved[-1][of] += tile.size * self.dtype.itemsize
+            return function(self, index, tile, *given)
+
+        return work
+
+    for name in ("correct", "dots"):
+        monkeypatch.setattr(passes, name, marked(getattr(passes, name)))
+    for of, name in enumerate(("get_async", "put_async")):
+        monkeypatch.setattr(Vectors, name, counted(getattr(Vectors, name), of))
+    solved, _ = solve(
+        given, tmp_path, "disk", 2500, roots=roots, on_iteration=lambda *_: moved.append([0, 0])
+    )
+    assert tuple(moved[4]) == solved.plan.pass_bytes
+
+
+def test_an_iteration_is_told_over_the_least_by_its_formulas(given, tmp_path):
+    solved, _ = solve(given, tmp_path, "disk", 300, max_iterations=2)
+    found = estimate.Forecast(solved.plan, ("A1", "A2", "B1", "B2"), 0, 0, 0, 0, 0.0, 0.0, True)
+    vector = 8 * solved.plan.tiling.elements
+    assert solved.plan.least_iteration_bytes == 13 * vector
+    assert found.iteration_over_bound == pytest.approx((2 * found.over_bound + 8 + 5) / 13)
+    assert f"{found.iteration_over_bound:.2f} times the least by its formulas" in str(found)
+    assert f"with passes {found.iteration_over_bound:.2f} times" in found.against(solved, 1.0)
+    in_memory, _ = solve(given, tmp_path, max_iterations=2)
+    assert estimate.Forecast(in_memory.plan, (), 0, 0, 0, 0, 0.0, 0.0, True).iteration_over_bound is None
 
 
 def test_a_disk_that_is_too_small_is_refused_before_the_start(tmp_path):
