@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from functools import cache
 
 import numpy as np
@@ -247,6 +248,14 @@ def test_what_cannot_be_treated_is_refused_by_name(solved):
     with pytest.raises(OutcoreError, match="has not converged; force=True"):
         NEVPT2(mc)
     assert NEVPT2(mc, force=True).kernel() < 0
+
+
+def test_orbitals_that_differ_in_spin_are_refused(solved):
+    mf = pyscf.M(atom="O 0 0 0; H 0 0 0.97", basis="sto-3g", spin=1, verbose=0).UHF().run()
+    mc = solved(mf, 3, 3, method="UCASCI")
+    with pytest.raises(OutcoreError, match="orbitals of spin alpha and beta differ") as raised:
+        NEVPT2(mc).kernel()
+    assert raised.value.errno == errno.ENOTSUP
 
 
 def test_a_perturber_below_the_state_is_told(solved):
