@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from outcore.base.errors import OutcoreError
-from outcore.chem import occupation, scf_options, storage
+from outcore.chem import cube_orbitals, occupation, scf_options, storage
 from outcore.chem.formats import orbitals
 from outcore.chem.hf.settings import STORAGES
 from outcore.cli.run import JobOptions
@@ -50,6 +50,11 @@ DENSITY = typer.Option(
     help="Write the one-particle density here: natural orbitals (name.molden), matrices over basis functions "
     "(name.npz), values on a grid (name.cube), or TREXIO (name.h5, name.trexio).",
 )
+DENSITY_OF = typer.Option(
+    metavar="N",
+    help="State of --density, counted from 1; of full CI also of --molden and --trexio; of CASSCF also 'average', "
+    "that of all states with their weights.",
+)
 INTEGRALS = typer.Option(
     help="'ri': density fitting, in the SCF too; 'cholesky': decomposed to --tolerance; 'conventional': exact, to "
     "rounding."
@@ -70,6 +75,7 @@ TOLERANCE = typer.Option(help="Tolerance of --integrals cholesky (Hartree). Defa
 OF_SCF = (
     *("uhf", "guess", "conv_tol", "max_cycle", "storage", "screening", "restart", "scf_level_shift"),
     *("scf_damping", "diis_space", "second_order", "stability", "irrep_nelec", "swap", "save_orbitals"),
+    "cube_orbitals",
 )
 
 
@@ -192,12 +198,21 @@ class MoleculeOptions(JobOptions):
         typer.Option(
             metavar="FILE",
             help="Write the orbitals of the SCF here, for other programs: name.molden, name.chk (a chkfile of "
-            "PySCF), name.h5 or name.trexio (TREXIO).",
+            "PySCF), name.h5 or name.trexio (TREXIO); some of them as values on a grid: name.cube.",
+        ),
+    ] = None
+    cube_orbitals: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Orbitals of --save-orbitals name.cube, counted from 0, such as 3,4,6-8, of open shells also "
+            "alpha/beta. Default: the highest occupied and the lowest empty one.",
         ),
     ] = None
 
     def check(self) -> None:
         orbitals.check("--save-orbitals", self.save_orbitals)
+        cube_orbitals.check(self.cube_orbitals, self.save_orbitals)
         if self.estimate:
             preflight.refuse({"--save-orbitals": self.save_orbitals}, "with --estimate, without orbitals")
         scf_options.check_guess(self.guess or scf_options.GUESSES[0])
@@ -315,6 +330,7 @@ class MoleculeOptions(JobOptions):
             mf.irrep_nelec = wanted
         if self.swap is not None:
             mf.swapped = self.swap
+        cube_orbitals.of(self.cube_orbitals, mf)  # or it is refused now
         if smearing:
             mf = occupation.smear(mf, smearing)
         return mf

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from outcore.base.errors import NotConverged
-from outcore.chem import occupation, stability
+from outcore.chem import cube_orbitals, occupation, stability
 from outcore.chem.formats import orbitals
 from outcore.chem.hf.view import Cycles
 from outcore.chem.mean_field import gradient
@@ -86,7 +86,7 @@ class SCFSearch:
         """Writes converged orbitals for other programs."""
         path = self.options.save_orbitals
         if path is not None and self.mf.converged and self._world.rank == 0:
-            orbitals.write(path, self.mf)
+            orbitals.write(path, self.mf, cube_orbitals.of(self.options.cube_orbitals, self.mf))
             self._say(f"orbitals of the SCF in {path}")
 
     def _remember(self, *, near: bool) -> None:

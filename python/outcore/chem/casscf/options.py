@@ -16,7 +16,7 @@ from outcore.chem.casscf.space import THRESHOLD, AskedSpace
 from outcore.chem.ci.target import AskedStates, read_states
 from outcore.chem.formats import densities
 from outcore.chem.hf.settings import METHOD, STORAGES
-from outcore.chem.options import DENSITY, FROZEN, FROZEN_VIRTUAL, STATES, MoleculeOptions
+from outcore.chem.options import DENSITY, DENSITY_OF, FROZEN, FROZEN_VIRTUAL, STATES, MoleculeOptions
 from outcore.job import preflight
 
 INTEGRALS = ("conventional", "ri")
@@ -93,13 +93,7 @@ class Options(MoleculeOptions):
     frozen_virtual: Annotated[str, FROZEN_VIRTUAL] = "0"
     density: Annotated[Path | None, DENSITY] = None
 
-    density_of: Annotated[
-        str,
-        typer.Option(
-            metavar="N|average",
-            help="State whose density --density writes, counted from 1, or the average of all with their weights.",
-        ),
-    ] = "1"
+    density_of: Annotated[str, DENSITY_OF] = "1"
 
     def check(self) -> None:
         storage_words.check(self.storage, STORAGES, METHOD)

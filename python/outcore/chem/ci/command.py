@@ -262,14 +262,15 @@ class _Run(MoleculeRun):
         options = self.options
         if options.estimate:
             return
+        root = int(options.density_of) - 1
         if options.molden is not None:
-            ci.write_molden(options.molden)
+            ci.write_molden(options.molden, root)
             self.say(f"wrote {options.molden}")
         if options.trexio is not None:
-            ci.write_trexio(options.trexio)
+            ci.write_trexio(options.trexio, root)
             self.say(f"wrote {options.trexio}")
         if options.density is not None:
-            ci.write_density(options.density)
+            ci.write_density(options.density, root)
             self.say(f"wrote {options.density}")
             self.results["density_file"] = str(options.density)
 

@@ -21,6 +21,7 @@ from outcore.chem.options import (
     ACTIVE,
     BASIS,
     DENSITY,
+    DENSITY_OF,
     FCIDUMP,
     FROZEN,
     FROZEN_VIRTUAL,
@@ -63,7 +64,7 @@ _OF_STATES = (
         "ordered",
         "error_bound",
     ),
-    *("largest", "energy_only", "molden", "trexio", "density", "estimate"),
+    *("largest", "energy_only", "molden", "trexio", "density", "density_of", "estimate"),
 )
 
 
@@ -132,7 +133,7 @@ class Options(MoleculeOptions):
     ] = False
     molden: Annotated[
         Path | None,
-        typer.Option(help="Write the natural orbitals of the first root here, in Molden's format."),
+        typer.Option(help="Write the natural orbitals of a root here, in Molden's format."),
     ] = None
     write_fcidump: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the integrals of the active orbitals here.")
@@ -142,11 +143,12 @@ class Options(MoleculeOptions):
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write orbitals, integrals, densities and all determinants of the first root here, as TREXIO "
-            "(name.h5, name.trexio).",
+            help="Write orbitals, integrals, densities and all determinants of a root here, as TREXIO (name.h5, "
+            "name.trexio).",
         ),
     ] = None
     density: Annotated[Path | None, DENSITY] = None
+    density_of: Annotated[str, DENSITY_OF] = "1"
 
     no_solve: Annotated[
         bool, typer.Option("--no-solve", help="End when the integrals are written, without a CI.")
@@ -178,8 +180,15 @@ class Options(MoleculeOptions):
             preflight.refuse(unused, "with --estimate, without states")
         trexio_states.check_name("--trexio", self.trexio)
         densities.check("--density", self.density)
+        self._check_density_of()
         self.settings()
         super().check()
+
+    def _check_density_of(self) -> None:
+        groups = self.groups()
+        roots = groups[0].roots if groups else self.roots
+        files = {"--density": self.density, "--molden": self.molden, "--trexio": self.trexio}
+        densities.check_root(self.density_of, roots, files)
 
     def _check_states(self) -> None:
         instead = {"--irrep": self.irrep, "--roots": self.roots != 1}

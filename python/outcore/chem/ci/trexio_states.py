@@ -52,7 +52,7 @@ def write(path: Path, ci: FCI, root: int = 0) -> None:
                 plain_file.replaced(path, _ATTEMPTED) as new,
                 trexio_file.opened(new, "w", _ATTEMPTED) as file,
             ):
-                _write_space(file, trexio, ci)
+                _write_space(file, trexio, ci, root)
                 trexio.write_rdm_1e_up(file, np.ascontiguousarray(found.alpha))
                 trexio.write_rdm_1e_dn(file, np.ascontiguousarray(found.beta))
                 trexio.write_rdm_1e(file, np.ascontiguousarray(found.one))
@@ -62,7 +62,7 @@ def write(path: Path, ci: FCI, root: int = 0) -> None:
                 _write_determinants(file, trexio, ci, root)
 
 
-def _write_space(file: Any, trexio: Any, ci: FCI) -> None:
+def _write_space(file: Any, trexio: Any, ci: FCI, root: int) -> None:
     space, hamiltonian = ci.orbitals, ci.hamiltonian
     n = hamiltonian.orbitals
     frozen = (
@@ -72,7 +72,7 @@ def _write_space(file: Any, trexio: Any, ci: FCI) -> None:
     if space is not None:
         trexio_file.write_molecule(file, space.mol, ci.space.electrons)
         trexio_file.write_orbitals(
-            file, space.mol, "CI", [space.coefficients[0]], [np.diag(ci.densities(0).one).copy()]
+            file, space.mol, "CI", [space.coefficients[0]], [np.diag(ci.densities(root).one).copy()]
         )
     else:
         trexio.write_mo_num(file, n)

@@ -9,7 +9,7 @@ of nuclei are reduced by the electrons that potentials replace. Posenitskiy et a
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -249,22 +249,23 @@ def write_state(path: Path, mf: Any) -> None:
         write_one_electron(file, mf.mol, np.asarray(mf.get_hcore()))
 
 
-def write_densities(
-    path: Path, mol: Any, spins: tuple[Matrix, Matrix], natural: tuple[Matrix, Matrix]
-) -> None:
-    """Writes alpha and beta one-particle densities over functions to a new file, in terms of natural orbitals
-    (occupations, coefficients)."""
+def write_densities(path: Path, mol: Any, spins: Sequence[Matrix], natural: tuple[Matrix, Matrix]) -> None:
+    """Writes one-particle densities over functions to a new file, of alpha and of beta or one of both together, in
+    terms of natural orbitals (occupations, coefficients)."""
     trexio = module("write TREXIO")
     occupations, orbitals = natural
     bridge = mol.intor_symmetric("int1e_ovlp") @ orbitals
-    alpha, beta = (np.ascontiguousarray(bridge.T @ each @ bridge) for each in spins)
+    found = [np.ascontiguousarray(bridge.T @ each @ bridge) for each in spins]
+    counts = [round(float(np.trace(each))) for each in found]
+    electrons = (counts[0], counts[1]) if len(counts) == 2 else (counts[0] - counts[0] // 2, counts[0] // 2)
     with opened(path, "w", "write TREXIO") as file:
         write_origin(file, "one-particle densities in natural orbitals")
-        write_molecule(file, mol)
+        write_molecule(file, mol, electrons)
         write_orbitals(file, mol, "Natural", [orbitals], [occupations])
-        trexio.write_rdm_1e(file, alpha + beta)
-        trexio.write_rdm_1e_up(file, alpha)
-        trexio.write_rdm_1e_dn(file, beta)
+        trexio.write_rdm_1e(file, np.sum(found, axis=0))
+        if len(found) == 2:
+            trexio.write_rdm_1e_up(file, found[0])
+            trexio.write_rdm_1e_dn(file, found[1])
 
 
 # ---- reading ----

@@ -288,6 +288,7 @@ def _results(
         "converged": bool(mf.converged),
         "cycles": int(mf.cycles),
         "functions": int(mf.mol.nao),
+        "molecular_orbitals": int(mf.mo_occ.shape[-1]),
         "storage": mf.settings.storage,
         "records": mf.settings.records,
         "screening": mf.settings.screening,

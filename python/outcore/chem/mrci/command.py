@@ -275,7 +275,7 @@ class _Run(MoleculeRun):
             open_shells = ci.electrons[0] != ci.electrons[1]
             moments(self, ci.orbitals.mol, ci.make_rdm1s(ao_repr=True), open_shells=open_shells)
         if options.density is not None:
-            ci.write_density(options.density)
+            ci.write_density(options.density, int(options.density_of) - 1)
             self.say(f"wrote {options.density}")
             self.results["density_file"] = str(options.density)
 

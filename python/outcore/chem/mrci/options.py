@@ -19,6 +19,7 @@ from outcore.chem.options import (
     ACTIVE,
     BASIS,
     DENSITY,
+    DENSITY_OF,
     DIPOLE,
     FCIDUMP,
     FROZEN,
@@ -121,6 +122,7 @@ class Options(MoleculeOptions):
     ] = False
     dipole: Annotated[bool, DIPOLE] = False
     density: Annotated[Path | None, DENSITY] = None
+    density_of: Annotated[str, DENSITY_OF] = "1"
     error_bound: Annotated[
         float,
         typer.Option(help="Pack vectors with at most this error of the energy (Hartree); 0: do not pack."),
@@ -168,6 +170,7 @@ class Options(MoleculeOptions):
             of_states = {"--natural": self.natural, "--dipole": self.dipole, "--density": self.density}
             preflight.refuse({"--plus-q": self.plus_q, **of_states}, "with --estimate")
         densities.check("--density", self.density)
+        densities.check_root(self.density_of, self.roots, {"--density": self.density})
         if self.cas is not None:
             preflight.refuse({"--inactive": self.inactive, "--active": self.active}, "with --cas")
             self._cas()

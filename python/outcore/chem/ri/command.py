@@ -236,6 +236,7 @@ class _Run(MoleculeRun):
             "converged": True,
             "cycles": int(mf.cycles),
             "functions": int(self._mol.nao),
+            "molecular_orbitals": int(mf.mo_occ.shape[-1]),
             "scf_seconds": seconds,
             "stability": search.report,
             "smearing": occupation.smearing_as_json(mf),

@@ -14,6 +14,7 @@ import pytest
 from cc_support import WATER, mean_field
 
 from outcore.base.errors import NotConverged, OutcoreError
+from outcore.chem.gradients.properties import DEBYE
 from outcore.cli import main as cli
 
 OPEN = ["--charge", "1", "--spin", "1"]
@@ -161,6 +162,8 @@ def test_a_multiplicity_of_open_shells_is_refused_before_anything_is_computed(
         (("--properties", "--dyson", "found"), "--dyson has no effect but on ions"),
         (("--spectrum", "found.csv"), "--spectrum has no effect without --properties"),
         (("--nto", "found"), "--nto has no effect without --properties"),
+        (("--state-density", "a.cube"), "--state-density has no effect without --properties"),
+        (("--properties", "--state-density", "a.txt"), "its name must end in"),
         (("--properties", "--width", "0.2"), "--width has no effect without --spectrum or --plot"),
         (("--properties", "--spectrum", "found.txt"), "must end in .csv"),
         (("--properties", "--plot", "found.txt"), "must end in .png"),
@@ -211,6 +214,49 @@ def test_properties_are_shown_and_written(water: Path, tmp_path: Path, capsys: A
     assert np.linalg.norm(inside[:, pairs]) < 0.1
     strength = found["states"][0]["oscillator_strength"]
     assert re.search(rf"^ +1 +[0-9.]+ +[0-9.]+ +{strength:.6f} ", capsys.readouterr().out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "electrons", "unpaired"),
+    [
+        (["ee"], 10, 0),
+        (["ip"], 9, None),  # the spin density of ions of closed shells is not made
+        pytest.param(["ee", "--multiplicity", "3"], 10, None, marks=pytest.mark.long),
+        pytest.param(["ee", *OPEN], 9, 1, marks=pytest.mark.long),
+    ],
+)
+def test_densities_of_states_are_written(
+    water: Path, tmp_path: Path, kind: list[str], electrons: int, unpaired: int | None
+) -> None:
+    from pyscf import gto
+
+    path = tmp_path / "found.json"
+    given = ["--kind", *kind, "--states", "2", "--properties", "--state-tol", "1e-4", "--json", path]
+    assert run(water, *given, "--state-density", tmp_path / "of.npz", basis="sto-3g") == 0
+    found = json.loads(path.read_text())
+    assert found["density_files"] == [str(tmp_path / f"of{number}.npz") for number in (1, 2)]
+    mol = gto.M(atom=WATER, basis="sto-3g", verbose=0)
+    overlap, r = mol.intor("int1e_ovlp"), mol.intor("int1e_r")
+    for file, state in zip(found["density_files"], found["states"], strict=True):
+        densities = np.load(file)
+        total = densities["total"]
+        assert np.vdot(overlap, total) == pytest.approx(electrons, abs=1e-6)
+        moment = mol.atom_charges() @ mol.atom_coords() - np.einsum("xmn,mn->x", r, total)
+        assert moment * DEBYE == pytest.approx(state["dipole_debye"], abs=1e-6)
+        assert ("spin" in densities) == (unpaired is not None)
+        if unpaired is not None:
+            assert np.vdot(overlap, densities["spin"]) == pytest.approx(unpaired, abs=1e-6)
+
+
+def test_a_density_of_an_ion_has_its_electrons_in_other_formats(water: Path, tmp_path: Path) -> None:
+    import trexio
+
+    given = ["--kind", "ip", "--states", "1", "--properties", *LOOSE]
+    assert run(water, *given, "--state-density", tmp_path / "of.h5", basis="sto-3g") == 0
+    with trexio.File(str(tmp_path / "of1.h5"), "r", trexio.TREXIO_HDF5) as file:
+        assert trexio.read_electron_num(file) == 9
+        assert np.trace(trexio.read_rdm_1e(file)) == pytest.approx(9, abs=1e-6)
+        assert not trexio.has_rdm_1e_up(file)
 
 
 def test_an_estimate_has_properties(water: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -185,6 +186,22 @@ def test_integrals_are_written_and_read(water, tmp_path, capsys):
     assert "6 of irrep" not in second and "3 of irrep 1" in second and "largest" not in second
     run(None, "--fcidump", str(dump), "--spin", "2", "--irrep", "3")
     assert "1 root of irrep 3, 2S = 2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("reference", ["--rohf", "--uhf"])
+def test_integrals_of_open_shells_are_written_with_their_symmetry(reference, tmp_path, capsys):
+    geometry, dump = tmp_path / "oh.xyz", tmp_path / "FCIDUMP"
+    geometry.write_text("2\nmultiplicity=2\nO 0 0 0\nH 0 0 0.97\n")
+    run(geometry, "--basis", "sto-3g", reference, "--frozen", "1", "--write-fcidump", str(dump))
+    header, _, _ = dump.read_text().partition("&END")
+    irreps = re.search(r"ORBSYM=([\d,]+),", header)[1].split(",")
+    assert sorted(irreps) == ["1", "1", "1", "3", "4"]  # A1, B1, B2 of C2v
+    assert "NELEC=7,MS2=1" in header and ("IUHF=1" in header) == (reference == "--uhf")
+    run(None, "--fcidump", str(dump))
+    first, second = (line for line in capsys.readouterr().out.splitlines() if "FCI energy of root 1:" in line)
+    assert number(first, "FCI energy of root 1:") == pytest.approx(
+        number(second, "FCI energy of root 1:"), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize(

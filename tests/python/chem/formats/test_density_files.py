@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import trexio
+from pyscf import fci, gto, scf
 
 from outcore.base.errors import OutcoreError
 from outcore.cli import main as cli
@@ -73,6 +74,37 @@ def test_an_open_multireference_ci_has_a_spin_density(tmp_path):
     found, wanted = np.load(tmp_path / "a.npz"), np.load(tmp_path / "full.npz")
     assert abs(wanted["spin"]).max() > 0.5
     np.testing.assert_allclose(found["spin"], wanted["spin"], atol=2e-6)
+
+
+def test_a_density_is_that_of_the_root_that_is_asked_for(tmp_path):
+    (tmp_path / "a.xyz").write_text("2\n\nH 0 0 0\nH 0 0 1.2\n")
+    for command, more in (("fci", ()), ("mrci", ("--cas", "2,2"))):
+        given = ["--basis", "6-31g", "--threads", "1", "--quiet", "--roots", "2", "--residual", "1e-8", *more]
+        files = ["--density", str(tmp_path / f"{command}.npz"), "--density-of", "2"]
+        assert cli.run([command, str(tmp_path / "a.xyz"), *given, *files]) == 0
+    mol = gto.M(atom="H 0 0 0; H 0 0 1.2", basis="6-31g", symmetry="D2h", verbose=0)
+    mf = scf.RHF(mol).run(conv_tol=1e-12)
+    solver = fci.FCI(mf)
+    solver.wfnsym, solver.nroots = "Ag", 2
+    _, vectors = solver.kernel(tol=1e-12)
+    wanted = mf.mo_coeff @ solver.make_rdm1(vectors[1], mol.nao, 2) @ mf.mo_coeff.T
+    for command in ("fci", "mrci"):
+        np.testing.assert_allclose(np.load(tmp_path / f"{command}.npz")["total"], wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("command", "more", "said"),
+    [
+        ("fci", ["--density-of", "2"], "without --density or --molden or --trexio"),
+        ("mrci", ["--cas", "2,2", "--density-of", "2"], "--density-of has no effect without --density"),
+        ("fci", ["--density-of", "3", "--roots", "2", "--trexio", "a.h5"], "--density-of 3.*from 1 to 2"),
+        ("mrci", ["--cas", "2,2", "--density-of", "0", "--density", "a.h5"], "--density-of 0.*from 1 to 1"),
+    ],
+)
+def test_a_root_that_is_not_there_is_refused(command, more, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OutcoreError, match=said):
+        run(command, tmp_path, *more)
 
 
 @pytest.mark.parametrize(

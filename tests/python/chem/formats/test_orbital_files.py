@@ -42,6 +42,16 @@ def test_a_chkfile_has_the_state_of_the_scf(command, text, more, tmp_path):
 
 
 @pytest.mark.parametrize("text", [WATER, OH])
+def test_pyscf_begins_with_a_chkfile_and_is_done(text, tmp_path):
+    path = tmp_path / "a.chk"
+    run("scf", tmp_path, text, "--storage", "direct", "--save-orbitals", str(path))
+    mf = scf.HF(lib.chkfile.load_mol(str(path)))
+    mf.chkfile, mf.init_guess, mf.verbose = str(path), "chkfile", 0
+    mf.kernel()
+    assert mf.converged and mf.cycles <= 2
+
+
+@pytest.mark.parametrize("text", [WATER, OH])
 def test_a_molden_file_has_orbitals_of_each_spin(text, tmp_path):
     path = tmp_path / "a.molden"
     run("scf", tmp_path, text, "--storage", "direct", "--save-orbitals", str(path))

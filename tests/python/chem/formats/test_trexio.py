@@ -186,6 +186,17 @@ def test_determinants_of_a_file_have_the_energy_of_the_state(name, spin, folded,
     np.testing.assert_allclose(rdm, solver.make_rdm1(vector, n, (alpha, beta)), atol=1e-7)
 
 
+def test_a_higher_root_has_its_own_occupations(tmp_path):
+    ci = ci_of(water(), frozen=1, roots=2)
+    ci.write_trexio(tmp_path / "a.h5", 1)
+    occupations, rdm, energy, number = read(
+        tmp_path / "a.h5", "mo_occupation", "rdm_1e", "state_energy", "state_id"
+    )
+    assert (energy, number) == (pytest.approx(float(ci.e_states[1]), abs=1e-12), 1)
+    np.testing.assert_allclose(occupations, np.diag(rdm), atol=1e-12)
+    assert abs(occupations - np.diag(ci.densities(0).one)).max() > 0.1
+
+
 def test_determinants_are_written_in_pieces(tmp_path, monkeypatch):
     pieces = []
     write = trexio.write_determinant_list
@@ -199,12 +210,13 @@ def test_determinants_are_written_in_pieces(tmp_path, monkeypatch):
     assert max(pieces) <= 64
 
 
-def test_integrals_of_a_file_are_those_of_another_full_ci(tmp_path):
+@pytest.mark.parametrize("name", BACK_ENDS)
+def test_integrals_of_a_file_are_those_of_another_full_ci(name, tmp_path):
     ci = ci_of(water(), frozen=1)
-    ci.write_trexio(tmp_path / "a.h5")
-    dump = fcidump.read(tmp_path / "a.h5")
+    ci.write_trexio(tmp_path / name)
+    dump = fcidump.read(tmp_path / name)
     assert sum(dump.electrons) == 8
-    again = FCI.from_fcidump(tmp_path / "a.h5", threads=1)
+    again = FCI.from_fcidump(tmp_path / name, threads=1)
     again.verbose = 0
     assert float(again.kernel()) == pytest.approx(float(ci.e_tot), abs=1e-9)
 

@@ -15,6 +15,7 @@ from outcore.chem.cc.equations.excited import kinds
 from outcore.chem.cc.excited.settings import StateSettings
 from outcore.chem.cc.excited.start_vectors import SUFFIX
 from outcore.chem.cc.settings import TIGHT
+from outcore.chem.formats import densities
 from outcore.job import preflight
 
 
@@ -90,6 +91,15 @@ class Options(options.Options):
             help="Write Dyson orbitals of each ion to PREFIX1.molden and so on, with --properties.",
         ),
     ] = None
+    state_density: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the one-particle density of each state, with --properties, to files with the number of the "
+            "state: name1.cube and so on for name.cube; name.molden, name.npz, name.h5 and name.trexio as of "
+            "`outcore ccsd --density`.",
+        ),
+    ] = None
     save_states: Annotated[
         Path | None,
         typer.Option(metavar="FILE.npz", help="Write the states here, for --follow of another run."),
@@ -118,7 +128,8 @@ class Options(options.Options):
         self.state_settings()
         of_light = {"--spectrum": self.spectrum, "--plot": self.plot, "--nto": self.nto}
         of_ions = {"--dyson": self.dyson}
-        files = of_light | of_ions
+        files = of_light | of_ions | {"--state-density": self.state_density}
+        densities.check("--state-density", self.state_density)
         if not self.properties:
             preflight.refuse(files, "without --properties")
         if self.kind != "ee" or self.multiplicity == 3:
@@ -149,20 +160,30 @@ class Options(options.Options):
     @property
     def nto_files(self) -> list[Path]:
         """A file for each state, with --nto."""
-        return self._numbered(self.nto)
+        return self._numbered(self.nto, ".molden")
 
     @property
     def dyson_files(self) -> list[Path]:
         """A file for each state, with --dyson."""
-        return self._numbered(self.dyson)
+        return self._numbered(self.dyson, ".molden")
 
-    def _numbered(self, prefix: Path | None) -> list[Path]:
+    @property
+    def density_files(self) -> list[Path]:
+        """A file for each state, with --state-density."""
+        path = self.state_density
+        return [] if path is None else self._numbered(path.with_suffix(""), path.suffix)
+
+    def _numbered(self, prefix: Path | None, suffix: str) -> list[Path]:
         if prefix is None:
             return []
-        return [prefix.with_name(f"{prefix.name}{n + 1}.molden") for n in range(self.states)]
+        return [prefix.with_name(f"{prefix.name}{n + 1}{suffix}") for n in range(self.states)]
 
     def writes(self) -> dict[str, Any]:
-        every = (("--nto", self.nto_files), ("--dyson", self.dyson_files))
+        every = (
+            ("--nto", self.nto_files),
+            ("--dyson", self.dyson_files),
+            ("--state-density", self.density_files),
+        )
         files = {f"{name}, of state {n + 1}": each for name, group in every for n, each in enumerate(group)}
         named = {"--spectrum": self.spectrum, "--plot": self.plot, "--save-states": self.save_states}
         return super().writes() | named | files
@@ -179,6 +200,8 @@ class Options(options.Options):
             preflight.check_file(each, "write transition orbitals")
         for each in self.dyson_files:
             preflight.check_file(each, "write Dyson orbitals")
+        for each in self.density_files:
+            preflight.check_file(each, "write the density")
 
     @property
     def _is_tight(self) -> bool:

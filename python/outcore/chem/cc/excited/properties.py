@@ -356,6 +356,14 @@ class StateProperties:
             found.append(self._weight * occupied @ occupied.T + c @ (0.5 * (gamma + gamma.T)) @ c.T)
         return found[0] if len(found) == 1 else tuple(found)
 
+    def state_densities(self, root: int) -> tuple[Values, ...]:
+        """`state_density` of alpha and of beta; of ions and triplets of closed shells, whose spin density is not
+        made, of both together."""
+        found = self.state_density(root)
+        if isinstance(found, tuple):
+            return found
+        return (0.5 * found, 0.5 * found) if self.states.kind_name == "ee" else (found,)
+
 
 def check(of: CCSD) -> None:
     """Raises OutcoreError (ENOTSUP) if this object has no properties of states."""

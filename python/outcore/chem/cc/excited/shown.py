@@ -10,6 +10,7 @@ import numpy as np
 from outcore.chem.cc.excited import dyson, transition_orbitals
 from outcore.chem.cc.excited.properties import PROPERTIES
 from outcore.chem.cc.excited.spectrum import EV_NANOMETRES, WIDTH, Spectrum
+from outcore.chem.formats import densities
 from outcore.chem.gradients.properties import DEBYE
 from outcore.chem.units import HARTREE
 
@@ -56,6 +57,7 @@ def properties(run: MoleculeRun, options: Options, found: StateProperties) -> No
         )
     if not kind.from_ground:
         _between(run, found)
+    _densities(run, options.density_files, found)
     run.results |= {
         "ground_dipole_debye": (found.ground_dipole * DEBYE).tolist(),
         "left_iterations": len(found.iterations),
@@ -114,6 +116,16 @@ def _orbitals(
     if files:
         run.say(f"{what} in {files[0]} .. {files[-1].name}")
         run.results[f"{name}_files"] = [str(each) for each in files]
+
+
+def _densities(run: MoleculeRun, files: Sequence[Path], found: StateProperties) -> None:
+    """Writes the density of each state."""
+    with run.world.together(PROPERTIES):
+        for root, path in enumerate(files if run.root else ()):
+            densities.write(path, found.mol, found.state_densities(root))
+    if files:
+        run.say(f"densities of states in {files[0]} .. {files[-1].name}")
+        run.results["density_files"] = [str(each) for each in files]
 
 
 def _row(moment: Any) -> str:
