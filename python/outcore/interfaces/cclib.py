@@ -69,6 +69,7 @@ def _attributes(found: dict[str, Any]) -> dict[str, Any]:
         if "total_hartree" not in found
         else _electron_volts(found["total_hartree"])[:, None],
         "ccenergies": None if correlated is None else _electron_volts(correlated),
+        **_excited(found),
         "grads": None if gradient is None else np.array([gradient]),
         "moments": None if dipole is None else [np.zeros(3), np.array(dipole)],
         "atomcharges": None if charges is None else {"mulliken": np.array(charges)},
@@ -80,6 +81,18 @@ def _attributes(found: dict[str, Any]) -> dict[str, Any]:
             "success": bool(found.get("converged", True)),
         },
     }
+
+
+def _excited(found: dict[str, Any]) -> dict[str, Any]:
+    """Excitation energies (1/cm) and oscillator strengths of EOM, in which all states have converged."""
+    from cclib.parser.utils import convertor
+
+    states = found.get("states", [])
+    if found.get("kind") != "ee" or not all(each["converged"] for each in states):
+        return {}
+    energies = [convertor(each["energy_hartree"], "hartree", "wavenumber") for each in states]
+    strengths = [each["oscillator_strength"] for each in states if "oscillator_strength" in each]
+    return {"etenergies": np.array(energies), "etoscs": np.array(strengths) if strengths else None}
 
 
 def _electron_volts(value: float) -> Any:

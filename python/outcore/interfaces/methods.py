@@ -15,11 +15,12 @@ from outcore.cli import main
 
 @dataclass(frozen=True)
 class NamedMethod:
-    """energy: key of the energy in the results; a list of energies has one for each root. options: options of the
-    command that define the method; keywords cannot change them."""
+    """energy: key of the energy in the results; a list of energies has one for each root. title: in names of
+    results. options: options of the command that define the method; keywords cannot change them."""
 
     command: str
     energy: str
+    title: str
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -47,31 +48,41 @@ class NamedMethod:
         return None if debye is None else [each / DEBYE for each in debye]
 
 
-def _cluster(method: str, energy: str, *, triples: bool = False) -> NamedMethod:
-    return NamedMethod("ccsd", energy, {"method": method, "triples": triples})
+def _cluster(method: str) -> NamedMethod:
+    return NamedMethod(
+        "ccsd", f"{method}_energy_hartree", method.upper(), {"method": method, "triples": False}
+    )
 
 
-def _multireference(*, acpf: bool = False, aqcc: bool = False) -> NamedMethod:
-    return NamedMethod("mrci", "energies_hartree", {"acpf": acpf, "aqcc": aqcc})
+def _multireference(title: str, *, acpf: bool = False, aqcc: bool = False) -> NamedMethod:
+    return NamedMethod("mrci", "energies_hartree", title, {"acpf": acpf, "aqcc": aqcc})
 
 
-_FITTED = NamedMethod("ri-scf", "energy_hartree")
-_MP2 = NamedMethod("rimp2", "total_hartree")
+def _active(title: str, energy: str, *, casci: bool = False, nevpt2: bool = False) -> NamedMethod:
+    return NamedMethod("casscf", energy, title, {"casci": casci, "nevpt2": nevpt2})
+
+
+_EXACT = NamedMethod("scf", "energy_hartree", "HF")
+_FITTED = NamedMethod("ri-scf", "energy_hartree", "HF")
+_MP2 = NamedMethod("rimp2", "total_hartree", "MP2")
 METHODS = {
-    "hf": NamedMethod("scf", "energy_hartree"),
-    "scf": NamedMethod("scf", "energy_hartree"),
+    "hf": _EXACT,
+    "scf": _EXACT,
     "ri-hf": _FITTED,
     "ri-scf": _FITTED,
     "df-hf": _FITTED,
     "mp2": _MP2,
     "ri-mp2": _MP2,
     "df-mp2": _MP2,
-    "ccsd(t)": _cluster("ccsd", "ccsd_t_energy_hartree", triples=True),
-    **{name: _cluster(name, f"{name}_energy_hartree") for name in ("ccsd", "dcsd", "cc2", "ccd", "lccd")},
-    "fci": NamedMethod("fci", "energies_hartree"),
-    "mrci": _multireference(),
-    "mr-acpf": _multireference(acpf=True),
-    "mr-aqcc": _multireference(aqcc=True),
+    "ccsd(t)": NamedMethod("ccsd", "ccsd_t_energy_hartree", "CCSD(T)", {"method": "ccsd", "triples": True}),
+    **{name: _cluster(name) for name in ("ccsd", "dcsd", "cc2", "ccd", "lccd")},
+    "fci": NamedMethod("fci", "energies_hartree", "FCI"),
+    "mrci": _multireference("MRCI"),
+    "mr-acpf": _multireference("MR-ACPF", acpf=True),
+    "mr-aqcc": _multireference("MR-AQCC", aqcc=True),
+    "casci": _active("CASCI", "energies_hartree", casci=True),
+    "casscf": _active("CASSCF", "energies_hartree"),
+    "nevpt2": _active("NEVPT2", "nevpt2_energies_hartree", nevpt2=True),
 }
 
 

@@ -1,5 +1,6 @@
 """The calculator of ASE: PySCF's numbers in ASE's units, and ASE's own tools with it."""
 
+import json
 import sys
 
 import numpy as np
@@ -23,8 +24,9 @@ from pyscf import gto, scf
 from pyscf.hessian import thermo
 
 from outcore.base.errors import OutcoreError
+from outcore.cli import main as cli
 from outcore.interfaces import job
-from outcore.interfaces.ase import Outcore
+from outcore.interfaces.ase import Outcore, _geometry
 
 CHEAP = {"method": "hf", "basis": "sto-3g", "storage": "direct", "threads": 1}
 
@@ -42,6 +44,33 @@ def test_energy_forces_and_dipole_are_pyscfs_in_the_units_of_ase():
     assert atoms.get_potential_energy() == pytest.approx(mf.e_tot * Hartree, abs=1e-6)
     np.testing.assert_allclose(
         atoms.get_dipole_moment(), mf.dip_moment(unit="AU", verbose=0) * Bohr, atol=1e-5
+    )
+
+
+def test_numbers_are_those_of_the_command_in_other_units(tmp_path):
+    """With CODATA's constants, not those of ASE."""
+    atoms = molecule("H2O")
+    (tmp_path / "a.xyz").write_text(_geometry(atoms))
+    given = [
+        "--basis",
+        "sto-3g",
+        "--storage",
+        "direct",
+        "--threads",
+        "1",
+        "--gradient",
+        "--dipole",
+        "--quiet",
+    ]
+    assert cli.run(["scf", str(tmp_path / "a.xyz"), *given, "--json", str(tmp_path / "r.json")]) == 0
+    found = json.loads((tmp_path / "r.json").read_text())
+    atoms.calc = Outcore(**CHEAP)
+    hartree_ev, bohr_angstrom, debye = 27.211386, 0.529177211, 0.20819434
+    assert atoms.get_potential_energy() == pytest.approx(found["energy_hartree"] * hartree_ev, rel=1e-7)
+    wanted = -np.array(found["gradient_hartree_per_bohr"]) * hartree_ev / bohr_angstrom
+    np.testing.assert_allclose(atoms.get_forces(), wanted, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(
+        atoms.get_dipole_moment(), np.array(found["dipole_debye"]) * debye, rtol=1e-6, atol=1e-7
     )
 
 
@@ -144,6 +173,8 @@ def test_charge_and_unpaired_electrons_are_those_of_the_atoms():
         ({"max_cycle": [{}]}, "max_cycle is neither"),
         ({"label": "water"}, "'label' has no effect"),
         ({"directory": "here"}, "'directory' has no effect"),
+        ({"unit": "bohr"}, "'unit' is set by"),
+        ({"memroy": "1GB"}, "'outcore scf' has no option 'memroy'"),
     ],
 )
 def test_wrong_keywords_are_input_errors_when_they_are_given(keywords, said):
@@ -157,14 +188,27 @@ def test_wrong_keywords_are_input_errors_when_they_are_given(keywords, said):
         (Atoms("H2", [(0, 0, 0), (0, 0, 0.8)], cell=[9, 9, 9], pbc=True), {}, InputError, "periodic"),
         (molecule("H2O"), {"basis": "no-such-set"}, InputError, "no-such-set"),
         (molecule("H2O"), {"charge": 1, "spin": 0}, InputError, "electrons"),
+        (molecule("H2O"), {"max_cycle": "many"}, InputError, "many"),
+        (molecule("H2O"), {"memory": "a lot"}, InputError, "a lot"),
         (molecule("H2O"), {"memory": "40MB"}, CalculatorSetupError, "40"),
-        (molecule("H2O"), {"max_cycle": 1, "second_order": False}, SCFError, "converge"),
     ],
 )
-def test_what_cannot_be_computed_is_an_error_of_ase(atoms, keywords, error, said):
+def test_what_cannot_be_computed_is_an_error_of_ase_before_anything_is_computed(
+    atoms, keywords, error, said, monkeypatch
+):
+    monkeypatch.setattr("outcore.chem.search.SCFSearch.run", lambda *_, **__: pytest.fail("an SCF has begun"))
     atoms.calc = Outcore(**CHEAP | keywords)
     with pytest.raises(error, match=said):
         atoms.get_potential_energy()
+    assert atoms.calc.results == {}
+
+
+def test_an_scf_that_does_not_converge_is_an_error_of_ase():
+    atoms = molecule("H2O")
+    atoms.calc = Outcore(**CHEAP, max_cycle=1, second_order=False)
+    with pytest.raises(SCFError, match="converge"):
+        atoms.get_potential_energy()
+    assert atoms.calc.results == {}
 
 
 def test_a_property_that_a_method_does_not_have_is_not_implemented():

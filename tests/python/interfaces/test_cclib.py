@@ -37,6 +37,14 @@ def test_energies_are_in_electron_volts(command, tmp_path):
     assert (list(data.atomnos), data.charge, data.mult, data.nbasis) == ([8, 1, 1], 0, 1, 7)
 
 
+def test_excited_states_are_in_wavenumbers_with_their_strengths(tmp_path):
+    found = run(tmp_path, "eom", "--states", "1", "--properties", "--frozen", "3", "--auxbasis", "cc-pvdz-ri")
+    data = read(tmp_path / "r.json")
+    for state, energy, strength in zip(found["states"], data.etenergies, data.etoscs, strict=True):
+        assert energy == pytest.approx(state["energy_hartree"] * 219474.63, rel=1e-7)
+        assert strength == state["oscillator_strength"]
+
+
 def test_cclib_writes_and_reads_its_own_json_of_it(tmp_path):
     found = run(tmp_path, "ri-scf", "--gradient", "--dipole")
     data = read(tmp_path / "r.json")

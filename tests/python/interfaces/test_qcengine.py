@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -37,12 +38,16 @@ def compute(name, method, driver, raise_error=True, basis="cc-pvdz", **keywords)
         ("bh3p", "uhf", "hf", "HF", CONVENTIONAL, "gradient", {}),
         ("bh3p", "rohf", "hf", "HF", CONVENTIONAL, "gradient", {"rohf": True}),
         ("hf", "rhf", "ri-hf", "HF", FITTED, "gradient", {}),
+        ("bh3p", "uhf", "ri-hf", "HF", FITTED, "gradient", {}),
+        ("bh3p", "rohf", "ri-hf", "HF", FITTED, "gradient", {"rohf": True}),
         ("hf", "rhf", "mp2", "MP2", FITTED, "gradient", {}),
         ("hf", "rhf", "mp2", "MP2", FITTED, "gradient", {"frozen": "auto"}),
         ("bh3p", "uhf", "mp2", "MP2", FITTED, "gradient", {"frozen": "auto"}),
         ("hf", "rhf", "ccsd", "CCSD", FITTED, "gradient", {}),
         ("hf", "rhf", "ccsd(t)", "CCSD(T)", FITTED, "energy", {"frozen": "auto"}),
+        ("bh3p", "uhf", "ccsd", "CCSD", FITTED, "energy", {"frozen": "auto"}),
         ("bh3p", "uhf", "ccsd(t)", "CCSD(T)", CONVENTIONAL, "energy", {"integrals": "conventional"}),
+        ("bh3p", "rohf", "ccsd", "CCSD", CONVENTIONAL, "energy", {"rohf": True, "integrals": "conventional"}),
         ("hf", "rhf", "ccd", "CCD", FITTED, "energy", {}),
         ("hf", "rhf", "lccd", "LCCD", FITTED, "energy", {}),
     ],
@@ -89,13 +94,28 @@ def test_errors_are_of_the_kinds_of_qcengine(method, driver, keywords, error, sa
     assert said in found.error.error_message
 
 
-def test_geometric_finds_a_geometry_through_the_harness(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # where geomeTRIC leaves files
+@pytest.mark.parametrize(
+    ("basis", "said"), [(None, "model.basis is missing"), ("no-such-set", "no-such-set")]
+)
+def test_a_missing_or_unknown_basis_is_an_input_error(basis, said, monkeypatch):
+    monkeypatch.setattr("outcore.chem.search.SCFSearch.run", lambda *_, **__: pytest.fail("an SCF has begun"))
+    found = compute("hf", "hf", "energy", raise_error=False, basis=basis)
+    assert (found.success, found.error.error_type) == (False, "input_error")
+    assert said in found.error.error_message
+
+
+@pytest.mark.parametrize(
+    ("program", "keywords"),
+    [("geometric", {"convergence_set": "GAU_TIGHT"}), ("optking", {"g_convergence": "gau_tight"})],
+)
+def test_a_geometry_is_found_through_the_harness(program, keywords, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where the programs leave files
+    pytest.importorskip(program, reason=f"{program} is not installed")  # optking is no package of PyPI
     model = v2.OptimizationInput(
         initial_molecule=v2.Molecule(symbols=["H", "H"], geometry=[0, 0, 0, 0, 0, 1.5]),
         specification={
-            "program": "geometric",
-            "keywords": {"convergence_set": "GAU_TIGHT"},
+            "program": program,
+            "keywords": keywords,
             "specification": {
                 "program": "outcore",
                 "driver": "gradient",
@@ -104,7 +124,7 @@ def test_geometric_finds_a_geometry_through_the_harness(tmp_path, monkeypatch):
             },
         },
     )
-    found = qcengine.compute(model, "geometric", task_config=TASK, raise_error=True)
+    found = qcengine.compute(model, program, task_config=TASK, raise_error=True)
     length = np.linalg.norm(np.subtract(*found.final_molecule.geometry))
     mol = gto.M(atom=[["H", (0, 0, 0)], ["H", (0, 0, length)]], unit="bohr", basis="sto-3g", verbose=0)
     mf = scf.RHF(mol).run(conv_tol=1e-12)
@@ -145,7 +165,7 @@ def test_interactions_of_fragments_are_those_with_ghosts_of_the_others():
     assert found.return_result == pytest.approx(energy() - energy(2) - energy(0, 1), abs=1e-9)
 
 
-PATCH = Path(__file__).resolve().parents[3] / "packaging" / "qcengine" / "outcore.patch"
+PATCHES = Path(__file__).resolve().parents[3] / "packaging" / "qcengine"
 PATCHED = """
 import json, qcengine
 model = {"molecule": {"symbols": ["H", "H"], "geometry": [0, 0, 0, 0, 0, 1.4]}, "driver": "energy",
@@ -155,17 +175,48 @@ print(json.dumps([qcengine.__file__, found.provenance.version, found.return_resu
 """
 
 
-def test_a_qcengine_with_the_patch_knows_the_program_by_itself(tmp_path):
-    place = tmp_path / "qcengine"
+@pytest.fixture
+def patched(tmp_path):
+    """A copy of QCEngine with the harness, and the environment of a Python that imports it."""
     shutil.copytree(
-        Path(qcengine.__file__).parent, place, ignore=shutil.ignore_patterns("tests", "__pycache__")
+        Path(qcengine.__file__).parent, tmp_path / "qcengine", ignore=shutil.ignore_patterns("__pycache__")
     )
-    subprocess.run(["git", "apply", PATCH], cwd=tmp_path, check=True)
-    said = subprocess.check_output(
-        [sys.executable, "-c", PATCHED], env=os.environ | {"PYTHONPATH": str(tmp_path)}, text=True
-    )
+    apply(tmp_path, "outcore.patch")
+    return tmp_path, os.environ | {"PYTHONPATH": str(tmp_path)}
+
+
+def apply(place, name):
+    subprocess.run(["git", "apply", "--include=qcengine/*", PATCHES / name], cwd=place, check=True)
+
+
+def test_a_qcengine_with_the_patch_knows_the_program_by_itself(patched):
+    place, environment = patched
+    said = subprocess.check_output([sys.executable, "-c", PATCHED], env=environment, text=True)
     file, version, energy = json.loads(said.splitlines()[-1])
-    assert Path(file).parent == place
+    assert Path(file).parent == place / "qcengine"
     assert version.startswith("0.")
     mol = gto.M(atom="H 0 0 0; H 0 0 1.4", unit="bohr", basis="sto-3g", verbose=0)
     assert energy == pytest.approx(scf.RHF(mol).run(conv_tol=1e-11).e_tot, abs=1e-8)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(
+    not qcengine.__version__.startswith("0.52."), reason="the patch of the suite is for QCEngine 0.52"
+)
+def test_the_standard_suite_of_qcengine_passes(patched):
+    """Its own tests with the entries of the patch: energies and gradients of Hartree-Fock, energies of CCSD and of
+    CCSD(T), for RHF, UHF and ROHF, all electrons and frozen cores."""
+    place, environment = patched
+    apply(place, "suite.patch")
+    suite = sorted((place / "qcengine" / "programs" / "tests").glob("test_standard_suite*.py"))
+    chosen = ["-k", "outcore and as_v2 and not adz and not qz2p", "-p", "no:cacheprovider", "-q"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *chosen, *suite],
+        cwd=place,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert re.search(r"\b14 passed", done.stdout), done.stdout[-500:]

@@ -125,6 +125,36 @@ def test_mrci_with_all_references_is_full_ci(tmp_path):
     assert found["return_result"] == pytest.approx(full["return_result"], abs=1e-8)
 
 
+@pytest.mark.parametrize("method", ["casscf", "casci"])
+def test_an_active_space_of_all_orbitals_is_full_ci(method, tmp_path):
+    _, full = answered(tmp_path, first("fci", molecule=H2, basis="6-31g"))
+    _, found = answered(tmp_path, first(method, molecule=H2, basis="6-31g", cas="2,4"))
+    assert found["return_result"] == pytest.approx(full["return_result"], abs=1e-8)
+
+
+def test_nevpt2_is_added_to_casscf(tmp_path):
+    _, found = answered(tmp_path, first("nevpt2", molecule=H2, basis="6-31g", cas="2,2"))
+    results = found["extras"]["outcore"]
+    assert found["return_result"] == results["nevpt2_energies_hartree"][0] < results["energies_hartree"][0]
+    assert found["extras"]["qcvars"]["NEVPT2 TOTAL ENERGY"] == found["return_result"]
+
+
+def test_energies_and_gradient_have_the_names_of_qcengine_too(tmp_path):
+    _, found = answered(tmp_path, second("mp2", "gradient", molecule=H2, basis="6-31g"))
+    result = v2.AtomicResult(**found)
+    properties, variables = result.properties, result.extras["qcvars"]
+    assert variables["CURRENT ENERGY"] == variables["MP2 TOTAL ENERGY"] == result.properties.return_energy
+    assert variables["SCF TOTAL ENERGY"] == properties.scf_total_energy
+    assert variables["CURRENT CORRELATION ENERGY"] == pytest.approx(
+        properties.mp2_correlation_energy, abs=1e-12
+    )
+    assert properties.mp2_correlation_energy == pytest.approx(
+        properties.mp2_same_spin_correlation_energy + properties.mp2_opposite_spin_correlation_energy
+    )
+    np.testing.assert_array_equal(variables["MP2 TOTAL GRADIENT"], result.return_result)
+    assert (properties.calcinfo_nbasis, properties.calcinfo_nmo) == (4, 4)
+
+
 def test_charge_multiplicity_and_ghosts_are_the_molecules(tmp_path):
     molecule = {
         "symbols": ["He", "H", "H"],
@@ -153,6 +183,9 @@ def test_charge_multiplicity_and_ghosts_are_the_molecules(tmp_path):
         (first("mrci", "gradient", cas="2,2"), "mrci has no gradient"),
         (first("hf", frozen=1), "'outcore scf' has no option 'frozen'"),
         (first("hf", charge=1), "'charge' is set by"),
+        (first("hf", unit="angstrom"), "'unit' is set by"),
+        (second("hf", units="angstrom"), "'outcore scf' has no option 'units'"),
+        (second("hf", basis=None), "model.basis is missing"),
         (first("ccsd", triples=True), "'triples' is set by"),
         (first("hf", conv_tol={}), "conv_tol is neither text"),
         (first("hf", estimate=True), "'estimate' has no effect here"),

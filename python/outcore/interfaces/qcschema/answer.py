@@ -32,12 +32,24 @@ _COUNTED = {
     },
     "fci": {"scf_energy_hartree": "scf_total_energy"},
     "mrci": {"scf_energy_hartree": "scf_total_energy"},
+    "casscf": {"scf_energy_hartree": "scf_total_energy"},
+}
+# Variables of QCEngine; some of them have no field in the schema.
+_VARIABLES = {
+    "scf_total_energy": ("HF TOTAL ENERGY", "SCF TOTAL ENERGY", "CURRENT REFERENCE ENERGY"),
+    "mp2_correlation_energy": ("MP2 CORRELATION ENERGY", "MP2 DOUBLES ENERGY"),
+    "mp2_same_spin_correlation_energy": ("MP2 SAME-SPIN CORRELATION ENERGY",),
+    "mp2_opposite_spin_correlation_energy": ("MP2 OPPOSITE-SPIN CORRELATION ENERGY",),
+    "mp2_total_energy": ("MP2 TOTAL ENERGY",),
+    "ccsd_correlation_energy": ("CCSD CORRELATION ENERGY",),
+    "ccsd_total_energy": ("CCSD TOTAL ENERGY",),
 }
 _DIPOLES = {"scf": "scf", "ri-scf": "scf", "rimp2": "mp2", "ccsd": "ccsd"}
 
 
 def result(request: SchemaRequest, done: Done) -> AtomicResult:
-    """An AtomicResult of version 2. Its `extras` have all results under `outcore`."""
+    """An AtomicResult of version 2. Its `extras` have all results under `outcore`, and energies and the gradient by
+    the names of QCEngine under `qcvars`."""
     from qcelemental.models.v2 import AtomicResult
 
     found = done.results
@@ -63,7 +75,7 @@ def result(request: SchemaRequest, done: Done) -> AtomicResult:
             "routine": f"outcore {request.method.command}",
             "nthreads": found["processes"] * found["threads_of_a_process"],
         },
-        extras={"outcore": found},
+        extras={"outcore": found, "qcvars": _variables(request, properties)},
     )
 
 
@@ -73,6 +85,7 @@ def _properties(request: SchemaRequest, found: Mapping[str, Any], driver: str) -
     properties = {
         "calcinfo_natom": len(molecule["atoms"]),
         "calcinfo_nbasis": molecule["functions"],
+        "calcinfo_nmo": found["molecular_orbitals"],
         "calcinfo_nalpha": (electrons + spin) // 2,
         "calcinfo_nbeta": (electrons - spin) // 2,
         "return_energy": method.energy_of(found),
@@ -86,12 +99,35 @@ def _properties(request: SchemaRequest, found: Mapping[str, Any], driver: str) -
         )
     if "ccsd_total_energy" in properties and "iterations" in found:
         properties["ccsd_iterations"] = found["iterations"]
+    if "mp2_correlation_energy" in properties:  # orbitals of RHF and UHF: singles have no energy
+        properties |= {"mp2_singles_energy": 0.0, "mp2_doubles_energy": properties["mp2_correlation_energy"]}
     if driver == "gradient":
         properties["return_gradient"] = found["gradient_hartree_per_bohr"]
+        if method.title == "HF":
+            properties["scf_total_gradient"] = properties["return_gradient"]
     dipole = method.dipole_of(found)
     if dipole is not None and (of_dipole := _dipole_name(request)):
         properties[of_dipole] = dipole
     return properties
+
+
+def _variables(request: SchemaRequest, properties: Mapping[str, Any]) -> dict[str, Any]:
+    found = {
+        name: properties[key] for key, names in _VARIABLES.items() for name in names if key in properties
+    }
+    title, energy = request.method.title, properties["return_energy"]
+    found |= {f"{title} TOTAL ENERGY": energy, "CURRENT ENERGY": energy}
+    if title != "HF":
+        correlation = energy - properties["scf_total_energy"]
+        found |= {f"{title} CORRELATION ENERGY": correlation, "CURRENT CORRELATION ENERGY": correlation}
+    if title == "MP2":
+        found["MP2 SINGLES ENERGY"] = 0.0
+    if title == "CCSD(T)":
+        found["(T) CORRECTION ENERGY"] = energy - properties["ccsd_total_energy"]
+    if "return_gradient" in properties:
+        gradient = properties["return_gradient"]
+        found |= {f"{title} TOTAL GRADIENT": gradient, "CURRENT GRADIENT": gradient}
+    return found
 
 
 def _dipole_name(request: SchemaRequest) -> str | None:
