@@ -49,6 +49,7 @@ def run(name: str) -> dict[str, Any]:
     report = ROOT / "build" / "reports" / f"tested-{name}.xml"
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
+    commit = git("rev-parse", "--short=8", "HEAD")
     command = [sys.executable, "-m", "pytest", "-q", *SUITES[name], f"--junitxml={report}"]
     subprocess.run([*command, "--timeout=1800"], cwd=ROOT, check=False)
     if not report.exists():
@@ -56,7 +57,7 @@ def run(name: str) -> dict[str, Any]:
     system = platform.freedesktop_os_release()["PRETTY_NAME"]
     return {
         "date": time.strftime("%Y-%m-%d"),
-        "commit": git("rev-parse", "--short=8", "HEAD"),
+        "commit": commit,
         "system": f"{system}, {platform.machine()}",
     } | summary(report)
 
