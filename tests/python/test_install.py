@@ -58,6 +58,27 @@ def test_pkg_config(tmp_path):
         check(program, error)
 
 
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="cmake is not installed")
+@pytest.mark.parametrize("mpi", ["ON", "OFF"])
+def test_a_build_without_mpi_has_no_library_for_it(tmp_path, mpi):
+    """`OUTCORE_MPI=OFF` is for packages without MPI; the headers of an MPI are given, and not looked at."""
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "mpi.h").write_text("#define MPICH_NUMVERSION 40200300\n")
+    options = {
+        "OUTCORE_MPI": mpi,
+        "OUTCORE_MPI_INCLUDES": tmp_path / "include",
+        "OUTCORE_PYTHON": "OFF",
+        "CMAKE_EXPORT_COMPILE_COMMANDS": "ON",
+        "Python_EXECUTABLE": sys.executable,
+    }
+    given = [f"-D{name}={value}" for name, value in options.items()]
+    command = ["cmake", "-S", PROJECT.parents[1], "-B", tmp_path / "build", *given]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    commands = (tmp_path / "build" / "compile_commands.json").read_text()
+    assert ("outcore_mpi_" in commands) == (mpi == "ON")
+    assert ("OUTCORE_MPI is off" in said) == (mpi == "OFF")
+
+
 def test_only_public_headers_are_installed():
     public = {
         str(each.relative_to(PROJECT.parents[1] / "include"))
