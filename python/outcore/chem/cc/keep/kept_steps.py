@@ -60,7 +60,7 @@ class KeptSteps(Steps):
         self._directory, self._problem = directory, problem
         self._amplitudes, self._doubles = amplitudes, doubles
         self._orbitals = fingerprint(orbitals)
-        self._arrays: dict[str, Array] = {}
+        self._opened: tuple[str, Array] | None = None  # one at a time: its cache has some tiles
         self._state: State | None = None
         self._numbers: dict[str, int] = {}  # number of the last step of each array
         self._found: dict[str, int] = {}  # number of the last step that another run has finished
@@ -131,18 +131,9 @@ class KeptSteps(Steps):
 
     def open(self, name: str) -> Array | None:
         """A kept array of the present amplitudes; None without one."""
-        path = self.path(name)
-        if name not in self._arrays:
-            try:
-                with offering(path):
-                    self._arrays[name] = only_flushed(
-                        Array.open(self.room.world, path, read_only=False, cache_bytes=CACHE_BYTES)
-                    )
-            except OutcoreError as error:
-                if error.errno != errno.ENOENT:
-                    raise
-                return None
-        kept = self._arrays[name]
+        path, kept = self.path(name), self._open(name)
+        if kept is None:
+            return None
         facts = kept.metadata
         with self.room.world.together(_GO_ON, name):
             self._problem.check(facts, _GO_ON, path)
@@ -150,9 +141,9 @@ class KeptSteps(Steps):
 
     def made(self, name: str, like: Array) -> Array:
         """A kept array to write to, with the layout of another."""
-        found = self._arrays.get(name)
+        found = self._open(name)
         if found is not None and found.layout.as_json() != like.layout.as_json():
-            found.drop()
+            self.close()
             found = None
         if found is None:
             found = only_flushed(
@@ -164,7 +155,25 @@ class KeptSteps(Steps):
                     cache_bytes=CACHE_BYTES,
                 )
             )
-            self._arrays[name] = found
+            self._opened = name, found
+        return found
+
+    def _open(self, name: str) -> Array | None:
+        """A kept array of any amplitudes; None without one. The array that was open before is closed."""
+        if self._opened is not None and self._opened[0] == name:
+            return self._opened[1]
+        self.close()
+        path = self.path(name)
+        try:
+            with offering(path):
+                found = only_flushed(
+                    Array.open(self.room.world, path, read_only=False, cache_bytes=CACHE_BYTES)
+                )
+        except OutcoreError as error:
+            if error.errno != errno.ENOENT:
+                raise
+            return None
+        self._opened = name, found
         return found
 
     def flush(self, array: Array, **facts: Any) -> None:
@@ -202,9 +211,9 @@ class KeptSteps(Steps):
 
     def close(self) -> None:
         """Closes without a commit."""
-        for array in self._arrays.values():
-            array.drop()
-        self._arrays.clear()
+        if self._opened is not None:
+            self._opened[1].drop()
+        self._opened = None
 
 
 class KeptRows(LadderRows):
