@@ -115,7 +115,8 @@ class CoupledClusterRun(MoleculeRun):
 
     @property
     def usual_bytes(self) -> int:
-        return least.FITTED_BYTES if self.options.integrals == "ri" else least.DECOMPOSED_BYTES
+        held = least.FITTED_BYTES if self.options.integrals == "ri" else least.DECOMPOSED_BYTES
+        return held + (least.CHECKPOINT_BYTES if self.options.checkpoint else 0)
 
     def _predict_memory(self) -> None:
         """Predicts the least memory of all stages; for decomposed integrals as soon as their rank is known."""

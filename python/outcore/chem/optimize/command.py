@@ -148,6 +148,8 @@ class _Run(MoleculeRun):
     def usual_bytes(self) -> int:
         exact = self.options.method == "scf"
         held = least.STORED_BYTES if exact else least.FITTED_BYTES
+        if self.options.checkpoint and self.options.method.startswith("ccsd"):
+            held += least.CHECKPOINT_BYTES
         return held + least.OPTIMISER_BYTES
 
     def _needs(self, sets: dict[Purpose, Mole]) -> dict[str, int]:
