@@ -27,8 +27,8 @@ OPTIMISER_BYTES = 32 * _MIB
 # In addition, for a search for states: buffers of BLAS for products of large matrices, heaps of tiles and
 # descriptions.
 STATES_BYTES = 24 * _MIB
-# In addition, for coupled cluster with a checkpoint: threads that write and read the disk, their heaps, and tiles of
-# the kept array that is open.
+# In addition, for coupled cluster with a checkpoint: threads that write and read the disk, their heaps, and tiles
+# of the kept array that is open.
 CHECKPOINT_BYTES = 32 * _MIB
 # In addition, for an object of Python: its process loads libraries for densities and gradients.
 LATER_BYTES = 16 * _MIB
