@@ -105,7 +105,7 @@ class KeptAmplitudes:
         path = self._path(number)
         try:
             with offering(path):
-                array = only_flushed(Array.open(self._world, path, read_only=False))
+                array = only_flushed(Array.open(self._world, path, read_only=False, cache_bytes=CACHE_BYTES))
         except OutcoreError as error:
             if error.errno != errno.ENOENT:
                 raise
@@ -200,7 +200,11 @@ class KeptAmplitudes:
         array = self._arrays[number]
         if array is None:
             path = self._path(number)
-            array = only_flushed(Array(self._world, self._layouts[number], path=path, overwrite=True))
+            array = only_flushed(
+                Array(
+                    self._world, self._layouts[number], path=path, overwrite=True, cache_bytes=CACHE_BYTES
+                )
+            )
             self._arrays[number] = array
         return array
 
