@@ -201,9 +201,7 @@ class KeptAmplitudes:
         if array is None:
             path = self._path(number)
             array = only_flushed(
-                Array(
-                    self._world, self._layouts[number], path=path, overwrite=True, cache_bytes=CACHE_BYTES
-                )
+                Array(self._world, self._layouts[number], path=path, overwrite=True, cache_bytes=CACHE_BYTES)
             )
             self._arrays[number] = array
         return array
