@@ -16,8 +16,8 @@ Files:
         sources of three-index integrals: fitting, Cholesky decomposition, integrals that the caller gives
     rows, transformed:
         rows over basis functions, and integrals over occupied and virtual orbitals made from them
-    plan, forecast, traffic, problem, disk_pass:
-        memory, predictions, traffic, settings of kept integrals, passes over disk arrays
+    plan, forecast, traffic, bound, problem, disk_pass:
+        memory, predictions, traffic and the least of it, settings of kept integrals, passes over disk arrays
 """
 
 from __future__ import annotations
