@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 FORMAT = 3
 _NAME = "states"
 _GO_ON = "go on from kept states"
+_CACHE_BYTES = 1 << 20  # more would be memory that no plan knows
 
 States = Callable[[int], "Array"]  # returns [state][element] of a block
 
@@ -82,7 +83,9 @@ class KeptStates:
         Raises OutcoreError: EINVAL (another problem), ENOTSUP (another format), EIO (damaged)."""
         try:
             with offering(self._path):
-                array = only_flushed(BlockSparseArray.open(self._world, self._path, read_only=False))
+                array = only_flushed(
+                    BlockSparseArray.open(self._world, self._path, read_only=False, cache_bytes=_CACHE_BYTES)
+                )
         except OutcoreError as error:
             if Path(error.path or self._path).name in (self._path.name, "manifest") and error.errno == 2:
                 return False
@@ -114,7 +117,13 @@ class KeptStates:
             there = np.ones((self._roots, len(self._layout.blocks)), bool)
             self._array = only_flushed(
                 BlockSparseArray(
-                    self._world, self._tilings, there, "float64", path=self._path, overwrite=True
+                    self._world,
+                    self._tilings,
+                    there,
+                    "float64",
+                    path=self._path,
+                    overwrite=True,
+                    cache_bytes=_CACHE_BYTES,
                 )
             )
         with self._world.together("keep states"):
