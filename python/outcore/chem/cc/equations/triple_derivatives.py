@@ -47,9 +47,8 @@ from outcore.chem.cc.equations.triple_arrays import (
 )
 from outcore.chem.cc.equations.triples import Pair, Single, Triples, TriplesBlock
 from outcore.chem.cc.keep.kept_sums import KeptSums
-from outcore.chem.cc.plan.triple_sizes import TripleDerivativesKernel, derivative_bytes, derivative_rows
+from outcore.chem.cc.plan.triple_sizes import TripleDerivativesKernel, derivative_bytes
 from outcore.parallel import team
-from outcore.tensor.layout import kernels
 
 if TYPE_CHECKING:
     from outcore.chem.cc.equations.triples import TriplesOf
@@ -263,10 +262,9 @@ class TripleDerivatives(Triples):
             x, y, z = (self._parts[n] for n in blocks)
             mixed = self._mixed_of(blocks[0], blocks[1], order[:2])
             given = partial(integrals_of, pairs, *order[:2]), partial(amplitudes_of, pairs, *order[1:])
-            step = derivative_rows(max(each.block.size for each in (x, y, z)), self._o, self._room.threads)
             jobs += [
-                partial(self._of_rows, x, y, z, mixed, *given, turned, begin, min(begin + step, x.block.size))
-                for begin in range(0, x.block.size, step)
+                partial(self._of_one, x, y, z, mixed, *given, turned, number)
+                for number in range(x.block.size)
             ]
         team.each(jobs, self._room.threads, lambda _, job: job())
 
@@ -278,7 +276,7 @@ class TripleDerivatives(Triples):
             self._mixed[a, b] = made
         return self._mixed[a, b]
 
-    def _of_rows(
+    def _of_one(
         self,
         x: Part,
         y: Part,
@@ -287,40 +285,33 @@ class TripleDerivatives(Triples):
         integrals: Callable[[int], Values],
         amplitudes: Callable[[int], Values],
         by_w: Values,
-        begin: int,
-        end: int,
+        a: int,
     ) -> None:
-        """Products of some orbitals a of x with all b of y and c of z. by_w: [a,b,c,i,j,k]."""
-        o, v, n, m, rows = self._o, self._v, y.block.size, z.block.size, end - begin
-        take, box, chosen = self._products.take, slice(y.block.begin, y.block.end), by_w[begin:end]
-        turned = kernels.permute(take("turned", (rows, o, n, m, o, o)), chosen, (0, 3, 1, 2, 4, 5))
-        first = turned.reshape(rows * o * n, m * o * o)  # [a,i,b][c,j,k]
-        made = np.matmul(first, z.flat.reshape(m * o * o, v), out=take("made", (rows * o * n, v)))
-        mixed[begin:end] += made.reshape(rows, o * n, v)
-        of_vvvo = take("vvvo", (rows, o, n, v))
-        for a in range(rows):
-            of_vvvo[a] = integrals(begin + a)[..., :o].transpose(2, 0, 1)
-        for c in range(m):
-            of_c = first[:, c * o * o : (c + 1) * o * o]
-            of_t = np.matmul(of_c.T, of_vvvo.reshape(rows * o * n, v), out=take("t", (o * o, v)))
+        """Products of one orbital a of x, with all b of y and c of z."""
+        o, v, n = self._o, self._v, y.block.size
+        take, box = self._products.take, slice(y.block.begin, y.block.end)
+        of_vvvo = take("vvvo", (o, n, v))
+        of_vvvo[...] = integrals(a)[..., :o].transpose(2, 0, 1)
+        of_vvvo = of_vvvo.reshape(o * n, v)
+        of_ooo = np.ascontiguousarray(x.single[2][a][..., :o]).reshape(o * o, o)  # -(ai|jl)
+        for c in range(z.block.size):
+            block = by_w[a, :, c]  # [b,i,j,k]
+            first = take("first", (o, n, o, o))
+            first[...] = block.transpose(1, 0, 2, 3)
+            first = first.reshape(o * n, o * o)
+            made = take("made", (o * n, v))
+            mixed[a] += np.matmul(first, z.flat[c], out=made)
+            of_t = np.matmul(first.T, of_vvvo, out=take("t", (o * o, v)))
+            second = take("first", (o, o, n, o))
+            second[...] = block.transpose(1, 2, 0, 3)
+            second = second.reshape(o * o, n * o)
+            of_ooo_ = second @ np.ascontiguousarray(amplitudes(c)[..., :o]).reshape(n * o, o)
+            more = (of_ooo.T @ second).reshape(o, n, o).transpose(0, 2, 1)  # [l,k,b]
+            of_t.reshape(o, o, v)[:, :, box] += more
             with z.guards[c]:
                 z.of_t[c] += of_t
-        turned = kernels.permute(take("turned", (rows, o, o, n, m, o)), chosen, (0, 3, 4, 1, 2, 5))
-        second = turned.reshape(rows * o * o, n * m * o)  # [a,i,j][b,c,k]
-        of_both, of_ooo = take("amplitudes", (n, m, o, o)), take("ooo", (rows, o * o, o))
-        for c in range(m):
-            of_both[:, c] = amplitudes(c)[..., :o]
-        for a in range(rows):
-            of_ooo[a] = x.single[2][begin + a][..., :o].reshape(o * o, o)  # -(ai|jl)
-        of_ooo_ = np.matmul(second, of_both.reshape(n * m * o, o), out=take("ooo_", (rows * o * o, o)))
-        for a in range(rows):
-            with x.guards[begin + a]:
-                x.of_ooo[begin + a] -= of_ooo_[a * o * o : (a + 1) * o * o]
-        more = np.matmul(of_ooo.reshape(rows * o * o, o).T, second, out=take("more", (o, n * m * o)))
-        of_lbck = more.reshape(o, n, m, o)
-        for c in range(m):
-            with z.guards[c]:
-                z.of_t[c].reshape(o, o, v)[:, :, box] += of_lbck[:, :, c].transpose(0, 2, 1)
+            with x.guards[a]:
+                x.of_ooo[a] -= of_ooo_
 
     # ---- three-index derivatives ----
 

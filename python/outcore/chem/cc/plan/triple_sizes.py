@@ -23,8 +23,6 @@ Range = tuple[int, int]
 
 _DOUBLE = 8
 LARGEST_BLOCK = 32
-_ORDERS = 6  # of three blocks
-_DEEP = 512  # inner indices with which products of matrices are fast
 OF_FREE = 0.95
 """Share of the memory for blocks: another run, which may have a little less, can go on with them."""
 
@@ -66,19 +64,11 @@ def derivative_bytes(
     singles = 3 * block * (2 * o * o * v + o**3 + q * (v + o))
     doubles = 6 * block * block * o * v
     sums = 3 * block * (block * o * last + 2 * o) + o * last
-    rows = derivative_rows(block, o, threads)
-    turned = rows * block * block * o**3
-    products = 2 * rows * o * block * v + o * o * v + block * block * o * o * 2 + 2 * rows * o**3
-    copies = turned + products + q * block * v // threads + 4 * o * o * last
+    copies = (
+        block * o * (2 * v + o * o) + o * o * (v + block * o) + q * block * v // threads + 4 * o * o * last
+    )
     more = connected + singles + doubles + threads * (sums + copies)
     return block_bytes(occupied, virtual, auxiliary, block, threads) + int(_DOUBLE * more)
-
-
-def derivative_rows(block: int, occupied: int, threads: int) -> int:
-    """Orbitals of a block of closed shells whose derivatives a thread makes together: enough for products with deep
-    inner indices, and so few that each thread gets several of them."""
-    deep = -(-_DEEP // (block * occupied))
-    return max(1, min(block, deep, _ORDERS * block // (4 * threads)))
 
 
 def _open_derivative_bytes(
