@@ -58,7 +58,8 @@ def test_environment_variables_are_those_of_the_code():
 
 def names_read(text):
     """Environment variables that a source names, in any language; not macros and options of CMake."""
-    options = re.findall(r"\b(?:option|set)\((OUTCORE_\w+)", (ROOT / "CMakeLists.txt").read_text())
+    scripts = (ROOT / "CMakeLists.txt", *(ROOT / "cmake").glob("*.cmake"))
+    options = re.findall(r"\b(?:option|set)\((OUTCORE_\w+)", "".join(each.read_text() for each in scripts))
     named = re.findall(r'(?:"|\$\{)(OUTCORE_[A-Z_]+)(?:"|:-)', text)
     return set(named) - {"OUTCORE_API", "OUTCORE_SIBLING", *options}
 
