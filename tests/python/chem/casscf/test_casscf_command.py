@@ -375,7 +375,7 @@ def test_an_estimate_computes_no_energy(run):
         (["--avas", "O 2p", "--core", "A1=2"], "--core has no effect with --avas"),
         (["--cas", "4,4", "--states", "A1:0"], "is no irrep, 2S and number of states"),
         (["--cas", "4,4", "--states", "A1:0:1,A1:0:2"], "is named twice"),
-        (["--cas", "4,4", "--states", "A1:1:1"], "10 electrons cannot have 2S = 1"),
+        (["--cas", "4,4", "--states", "A1:1:1"], "4 electrons cannot have 2S = 1"),
         (["--cas", "4,4", "--states", "E:0:1"], "irrep E"),
         (["--cas", "4,4", "--states", "A1:0:1", "--roots", "2"], "--roots has no effect with --states"),
         (["--cas", "4,4", "--states", "A1:0:2", "--weights", "1"], "for each of several --roots or --states"),
