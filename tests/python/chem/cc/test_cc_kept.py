@@ -588,28 +588,3 @@ def test_rows_do_not_begin_when_it_is_time_to_commit(
         ended.append(len(rounds))
         rounds.clear()
     assert ended[0] == ended[1] > 0
-
-
-def test_kept_arrays_have_the_caches_that_plans_leave_room_for(
-    imidogen: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One kept array of steps is open at a time. A cache of the usual size would break the promise of memory."""
-    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
-    caches: list[Any] = []
-    made, opened = Array.__init__, Array.open.__func__  # type: ignore[attr-defined]
-
-    def make(self: Array, *given: Any, **options: Any) -> None:
-        if options.get("path") is not None:
-            caches.append(options.get("cache_bytes"))
-        made(self, *given, **options)
-
-    def open_(cls: type[Array], *given: Any, **options: Any) -> Any:
-        caches.append(options.get("cache_bytes"))
-        return opened(cls, *given, **options)
-
-    monkeypatch.setattr(Array, "__init__", make)
-    monkeypatch.setattr(Array, "open", classmethod(open_))
-    for _ in range(2):
-        with start(imidogen, tmp_path, **LOOSE) as cc:
-            cc.kernel()
-    assert len(caches) > 4 and set(caches) == {kept.CACHE_BYTES}

@@ -7,9 +7,16 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from cc_support import IMIDOGEN, open_mean_field
+
+from outcore.chem.cc import CCSD
+from outcore.chem.cc.keep import kept
+from outcore.keep import clock
+from outcore.tensor.arrays.array import Array
 
 pytest.importorskip("pyscf")
 
@@ -158,3 +165,29 @@ def test_an_object_says_before_anything_is_computed_how_much_a_gradient_needs(wa
     assert enough.returncode == 0, enough.stderr
     peak = re.search(r"peak (\d+)", enough.stdout)
     assert peak and int(peak[1]) <= int(told[1]) * 10**6
+
+
+def test_kept_arrays_have_the_caches_that_plans_leave_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One kept array of steps is open at a time. A cache of the usual size would break the promise of memory."""
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
+    imidogen, loose = open_mean_field("UHF", IMIDOGEN, "6-31g"), {"conv_tol": 1e-3, "conv_tol_normt": 1e-2}
+    caches: list[Any] = []
+    made, opened = Array.__init__, Array.open.__func__  # type: ignore[attr-defined]
+
+    def make(self: Array, *given: Any, **options: Any) -> None:
+        if options.get("path") is not None:
+            caches.append(options.get("cache_bytes"))
+        made(self, *given, **options)
+
+    def open_(cls: type[Array], *given: Any, **options: Any) -> Any:
+        caches.append(options.get("cache_bytes"))
+        return opened(cls, *given, **options)
+
+    monkeypatch.setattr(Array, "__init__", make)
+    monkeypatch.setattr(Array, "open", classmethod(open_))
+    for _ in range(2):
+        with CCSD(imidogen, 1, comm=None, memory="1GB", threads=1, checkpoint=tmp_path, **loose) as cc:
+            cc.kernel()
+    assert len(caches) > 4 and set(caches) == {kept.CACHE_BYTES}
