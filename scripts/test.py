@@ -35,6 +35,7 @@ BUILD = ROOT / "build"
 TOOLS = Path(sys.executable).parent  # of the virtual environment: mpiexec, perhaps cmake and ninja
 STAGE_LIMIT_S = 2000.0  # of tests; with a sanitizer they take longer
 SANITIZED_LIMIT_S = 2700.0
+MESSAGE_LENGTH = 1500  # of what is said at the end of each test that failed
 PRESETS = {"": "dev", "address,undefined": "asan", "thread": "tsan"}  # of CMakePresets.json, by sanitizers
 CORES = len(os.sched_getaffinity(0))
 RUNNING: set[subprocess.Popen[bytes]] = set()  # processes of this script, each the leader of a group
@@ -49,6 +50,7 @@ class Result:
     skipped: int = 0
     broken: str = ""
     reasons: Counter[str] = field(default_factory=Counter)  # why tests were skipped, and how many
+    failures: tuple[str, ...] = ()  # names of tests that failed, with the messages of their errors
 
     @property
     def good(self) -> bool:
@@ -135,9 +137,13 @@ def pytest(
     total, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
     failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
     reasons = Counter(each.get("message", "") for each in suite.iter("skipped"))
-    return Result(
-        total - failed - skipped, failed, skipped, problem if problem and not failed else "", reasons
+    failures = tuple(
+        f"{case.get('classname')}.{case.get('name')}: {each.get('message', '')[:MESSAGE_LENGTH]}"
+        for case in suite.iter("testcase")
+        for each in (*case.iter("failure"), *case.iter("error"))
     )
+    broken = problem if problem and not failed else ""
+    return Result(total - failed - skipped, failed, skipped, broken, reasons, failures)
 
 
 Stage = Callable[[IO[bytes] | None], Result]
@@ -268,6 +274,8 @@ def main() -> int:
     lines = [line for _, line in done.values()]
     for reason, count in sum((result.reasons for result in results.values()), Counter[str]()).items():
         lines.append(f"{count} skipped: {reason}")
+    for result in results.values():
+        lines.extend(f"failed: {failure}" for failure in result.failures)
     print("", *lines, sep="\n")
     passed, failed, skipped = (
         sum(getattr(r, k) for r in results.values()) for k in ("passed", "failed", "skipped")

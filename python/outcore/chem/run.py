@@ -274,7 +274,7 @@ class MoleculeRun(Run):
         self.results |= {
             "scf_energy_hartree": float(mf.e_tot),
             "scf_converged": bool(mf.converged),
-            "molecular_orbitals": int(mf.mo_occ.shape[-1]),
+            "molecular_orbitals": int(np.shape(mf.mo_occ)[-1]),
             "scf_seconds": seconds,
             "stability": search.report,
         }

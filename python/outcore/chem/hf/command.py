@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from outcore.base import start
@@ -288,7 +289,7 @@ def _results(
         "converged": bool(mf.converged),
         "cycles": int(mf.cycles),
         "functions": int(mf.mol.nao),
-        "molecular_orbitals": int(mf.mo_occ.shape[-1]),
+        "molecular_orbitals": int(np.shape(mf.mo_occ)[-1]),
         "storage": mf.settings.storage,
         "records": mf.settings.records,
         "screening": mf.settings.screening,

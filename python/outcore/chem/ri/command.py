@@ -11,6 +11,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from outcore import _core, trace
@@ -236,7 +237,7 @@ class _Run(MoleculeRun):
             "converged": True,
             "cycles": int(mf.cycles),
             "functions": int(self._mol.nao),
-            "molecular_orbitals": int(mf.mo_occ.shape[-1]),
+            "molecular_orbitals": int(np.shape(mf.mo_occ)[-1]),
             "scf_seconds": seconds,
             "stability": search.report,
             "smearing": occupation.smearing_as_json(mf),

@@ -127,7 +127,7 @@ def test_other_memory_and_threads_go_on(run, kept, capsys, monkeypatch, what):
     monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         before(patched, *moment, stop)
-        run(text, *arguments, "--memory", "350MB", "--checkpoint", str(kept))
+        run(text, *arguments, "--memory", "1GB", "--checkpoint", str(kept))
     capsys.readouterr()
     found = run(text, *arguments, "--memory", "2GB", "--threads", "2", "--checkpoint", str(kept))
     assert energies(found) == pytest.approx(expected, abs=1e-8)
