@@ -6,14 +6,19 @@ import json
 import re
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from cc_support import IMIDOGEN, open_mean_field
+from cc_support import IMIDOGEN, WATER, mean_field, open_mean_field
 
 from outcore.chem.cc import CCSD
+from outcore.chem.cc.equations.open_triple_arrays import OpenDerivatives
+from outcore.chem.cc.equations.open_triple_derivatives import OpenTripleDerivatives
+from outcore.chem.cc.equations.triple_arrays import Derivatives
+from outcore.chem.cc.equations.triple_derivatives import TripleDerivatives
 from outcore.chem.cc.keep import kept
 from outcore.keep import clock
 from outcore.tensor.arrays.array import Array
@@ -191,3 +196,34 @@ def test_kept_arrays_have_the_caches_that_plans_leave_room_for(
         with CCSD(imidogen, 1, comm=None, memory="1GB", threads=1, checkpoint=tmp_path, **loose) as cc:
             cc.kernel()
     assert len(caches) > 4 and set(caches) == {kept.CACHE_BYTES}
+
+
+@pytest.mark.parametrize("kind", ["RHF", "UHF"])
+def test_contractions_after_the_tasks_of_triples_find_no_memory_of_these(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Both have the work space of the plan: together they would break the promise of memory."""
+    tasks, sums = (
+        (TripleDerivatives, Derivatives) if kind == "RHF" else (OpenTripleDerivatives, OpenDerivatives)
+    )
+    begin, rotation, found = tasks._begin, sums.rotation, list[int]()
+
+    def begin_(self: Any) -> None:
+        tracemalloc.start()
+        begin(self)
+
+    def rotate(self: Any, *given: Any) -> Any:
+        if tracemalloc.is_tracing():  # plans record statements, too
+            found.extend(tracemalloc.get_traced_memory())
+            tracemalloc.stop()
+        return rotation(self, *given)
+
+    monkeypatch.setattr(tasks, "_begin", begin_)
+    monkeypatch.setattr(sums, "rotation", rotate)
+    mf = mean_field(WATER, "cc-pvdz") if kind == "RHF" else open_mean_field("UHF", IMIDOGEN, "cc-pvdz")
+    with CCSD(mf, 1, comm=None, memory="1GB", threads=1, conv_tol=1e-3, conv_tol_normt=1e-2) as cc:
+        cc.kernel()
+        cc.ccsd_t(derivatives=True)
+        cc.solve_lambda()
+    left, peak = found
+    assert left < 0.1 * peak

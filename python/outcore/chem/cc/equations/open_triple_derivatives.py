@@ -360,6 +360,12 @@ class OpenTripleDerivatives(OpenTriples):
         super()._begin()
         self._boo = [each.boo.get_tile((0, 0, 0)) for each in self._of.integrals]
 
+    def _end(self) -> None:
+        super()._end()
+        del self._boo
+        for each in self._buffers:
+            each.clear()
+
     # ---- the one-particle density ----
 
     def _of_group(self, task: _Task) -> None:

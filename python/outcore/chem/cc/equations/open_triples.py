@@ -97,6 +97,9 @@ class OpenTriples(TripleTasks):
             for fock, each in zip(self._equations.fock, spaces, strict=True)
         ]
 
+    def _end(self) -> None:
+        del self._spins
+
     def _task(self, task: Task) -> float:
         mixed, s, a, b = task
         (a0, a1), (b0, b1) = self.blocks[s][a], self.blocks[s][b]

@@ -141,6 +141,11 @@ class TripleDerivatives(Triples):
             self._small.acc_tile((0,), self.sums.values)
         return 0.0
 
+    def _end(self) -> None:
+        super()._end()
+        for each in (self._parts, self._mixed, self._blocks_read):
+            each.clear()
+
     def _task(self, task: Any) -> float:
         a, b, group = task
         if group is not None:

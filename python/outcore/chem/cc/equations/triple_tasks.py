@@ -153,6 +153,7 @@ class TripleTasks(ABC):
                 except BaseException:
                     counter.next(STOP)  # others begin no more tasks
                     raise
+        self._end()  # what the caller does next has the same work space
         return float(np.sum(done.result()))
 
     def _keeps(self) -> Any:
@@ -173,6 +174,10 @@ class TripleTasks(ABC):
     @abstractmethod
     def _task(self, task: Any) -> float:
         """The energy of a task (Hartree), by the threads of this process."""
+
+    @abstractmethod
+    def _end(self) -> None:
+        """Gives the memory of tasks back."""
 
 
 def product(left: Values, right: Values, signs: Values | None) -> Values:

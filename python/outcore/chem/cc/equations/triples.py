@@ -84,6 +84,10 @@ class Triples(TripleTasks):
     def _begin(self) -> None:
         self._boo = self._reads(self._equations.integrals.boo, EVERY, EVERY, EVERY)
 
+    def _end(self) -> None:
+        del self._boo
+        self._given, self._products = Buffers(), ThreadBuffers()
+
     def _task(self, task: tuple[int, int]) -> float:
         a, b = task
         of_a = self._read(a)
