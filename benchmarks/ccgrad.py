@@ -38,7 +38,6 @@ _STEP, _SEED = 2e-3, 44  # Bohr; of the direction of a derivative
 KILLED_AT = ("derivatives of triples", "Lambda iteration 3", "derivatives of CCSD's integrals")
 REASONS = {
     r".*: gradient against Psi4's": "Psi4 fits Fock matrices of CCSD as well",
-    r".*, killed: peak resident.*": "kept amplitudes had caches that no plan counted; they are small since then",
 }
 
 
