@@ -25,6 +25,7 @@ GEOMETRY = typer.Argument(help="XYZ file, in Angstrom.")
 BASIS = typer.Option(help="Basis set, as PySCF names it, or a file in NWChem's format.")
 # Options of several methods after an SCF.
 FCIDUMP = typer.Option(help="Take the integrals from this FCIDUMP or TREXIO file, instead of a molecule.")
+WRITE_FCIDUMP = typer.Option(metavar="FILE", help="Write the integrals of the active orbitals here.")
 FROZEN = typer.Option(
     help="Orbitals that are not correlated: a number of the lowest, 'auto' for the cores, or a list such as 0,5 or "
     "0-2,7, counted from 0 as in PySCF (of open shells also alpha/beta, 0,1/0)."

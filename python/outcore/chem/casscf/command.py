@@ -336,6 +336,10 @@ class _Run(MoleculeRun):
         self._describe(_calculations(mc))
         self.results |= {"converged": self._converged, "casscf_seconds": time.monotonic() - begin}
         self._tell_states(mc)
+        if options.write_fcidump is not None:
+            _calculations(mc)[0].write_fcidump(options.write_fcidump)
+            self.say(f"wrote {options.write_fcidump}")
+            self.results["fcidump"] = str(options.write_fcidump)
         if options.nevpt2 and self._converged:
             (self._quasi if options.quasi_degenerate else self._nevpt2)(mc)
         if options.density is not None:

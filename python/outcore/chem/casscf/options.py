@@ -16,7 +16,15 @@ from outcore.chem.casscf.space import THRESHOLD, AskedSpace
 from outcore.chem.ci.target import AskedStates, read_states
 from outcore.chem.formats import densities
 from outcore.chem.hf.settings import METHOD, STORAGES
-from outcore.chem.options import DENSITY, DENSITY_OF, FROZEN, FROZEN_VIRTUAL, STATES, MoleculeOptions
+from outcore.chem.options import (
+    DENSITY,
+    DENSITY_OF,
+    FROZEN,
+    FROZEN_VIRTUAL,
+    STATES,
+    WRITE_FCIDUMP,
+    MoleculeOptions,
+)
 from outcore.job import preflight
 
 INTEGRALS = ("conventional", "ri")
@@ -92,6 +100,7 @@ class Options(MoleculeOptions):
     frozen: Annotated[str, FROZEN] = "0"
     frozen_virtual: Annotated[str, FROZEN_VIRTUAL] = "0"
     density: Annotated[Path | None, DENSITY] = None
+    write_fcidump: Annotated[Path | None, WRITE_FCIDUMP] = None
 
     density_of: Annotated[str, DENSITY_OF] = "1"
 
@@ -136,7 +145,8 @@ class Options(MoleculeOptions):
             }
             preflight.refuse(of_nevpt2, "without --nevpt2")
         if self.estimate:
-            preflight.refuse({"--density": self.density}, "with --estimate, without states")
+            files = {"--density": self.density, "--write-fcidump": self.write_fcidump}
+            preflight.refuse(files, "with --estimate, without states")
         self._check_density()
         self.space().check()
         super().check()
@@ -204,8 +214,9 @@ class Options(MoleculeOptions):
         return found
 
     def writes(self) -> dict[str, Any]:
-        return super().writes() | {"--density": self.density}
+        return super().writes() | {"--density": self.density, "--write-fcidump": self.write_fcidump}
 
     def check_targets(self) -> None:
         super().check_targets()
         preflight.check_file(self.density, "write the density")
+        preflight.check_file(self.write_fcidump, "write FCIDUMP")

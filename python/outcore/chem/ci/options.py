@@ -31,6 +31,7 @@ from outcore.chem.options import (
     ROHF,
     SPIN_SHIFT,
     STATES,
+    WRITE_FCIDUMP,
     MoleculeOptions,
 )
 from outcore.chem.scf_options import check_one_method
@@ -135,10 +136,7 @@ class Options(MoleculeOptions):
         Path | None,
         typer.Option(help="Write the natural orbitals of a root here, in Molden's format."),
     ] = None
-    write_fcidump: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the integrals of the active orbitals here.")
-    ] = None
-
+    write_fcidump: Annotated[Path | None, WRITE_FCIDUMP] = None
     trexio: Annotated[
         Path | None,
         typer.Option(

@@ -10,6 +10,7 @@ import pytest
 
 from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem.ci.fci import FCI
+from outcore.cli import main as cli
 from outcore.keep import clock
 
 pyscf = pytest.importorskip("pyscf")
@@ -90,6 +91,16 @@ def test_densities_of_a_state_and_of_the_average_are_written(run, tmp_path):
         both = weights[0] * found["1"][name] + weights[1] * found["2"][name]
         np.testing.assert_allclose(mean, both, atol=1e-6)
     assert max(abs(each - found["2"][name]).max() for name, each in found["1"].items()) > 1e-2
+
+
+@pytest.mark.parametrize("states", [[], ["--states", "A1:2:1,A1:0:1"]])
+def test_integrals_of_optimised_orbitals_have_the_first_state(run, states, tmp_path):
+    dump, results = tmp_path / "FCIDUMP", tmp_path / "fci.json"
+    found = run(LIH, "--cas", "2,2", *states, "--write-fcidump", str(dump))
+    assert cli.run(["fci", "--fcidump", str(dump), "--threads", "1", "--json", str(results)]) == 0
+    energies = json.loads(results.read_text())["energies_hartree"]
+    assert energies == pytest.approx(found["energies_hartree"][:1], abs=1e-9)
+    assert found["fcidump"] == str(dump) and "ORBSYM=1,1," in dump.read_text()
 
 
 def test_listed_orbitals_are_active(run):
@@ -346,6 +357,10 @@ def test_an_estimate_computes_no_energy(run):
         (["--active", "4,9"], "9"),
         (["--cas", "4,4", "--avas", "O 2p"], "--cas and --active have no effect with it"),
         (["--avas", "N 2p"], "no orbital has a share of 0.2"),
+        (
+            ["--cas", "4,4", "--estimate", "--write-fcidump", "F"],
+            "--write-fcidump has no effect with --estimate",
+        ),
         (["--avas", "O 2p", "--estimate"], "--avas has no effect with --estimate"),
         (["--cas", "4,4", "--avas-threshold", "0.5"], "--avas-threshold has no effect without --avas"),
         (["--cas", "4,4", "--weights", "1.0"], "for each of several --roots"),
