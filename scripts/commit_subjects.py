@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SINCE = "89965f77e37d9bb88a0f4e337dd75aac5050fcf4"  # the last commit before the rule
 LONGEST = 72
-MORE_ROOMS = frozenset({"build", "lint", "test", "bench"})  # rooms whose files are all over the tree
+MORE_ROOMS = frozenset({"build", "lint", "test", "bench", "scf"})  # rooms whose files are all over the tree
 _WRITTEN_BY_GIT = re.compile(r'(Merge |Revert "|Reapply ")')
 _TO_BE_SQUASHED = re.compile(r"(fixup|squash|amend)! ")
 
