@@ -186,7 +186,7 @@ def _claim(found: dict[str, Any], pattern: str) -> dict[str, Any]:
 
 
 def _spaced(size: str) -> str:
-    return re.sub(r"(?<=\d)(?=[kMG]?B)", " ", size)
+    return re.sub(r"(?<=\d)(?=[kMG]?B)", " ", re.sub(r"000 ?MB", "GB", size))
 
 
 def _kills(root: Path) -> str:
