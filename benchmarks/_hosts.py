@@ -21,6 +21,8 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from outcore.job import launch
@@ -150,6 +152,37 @@ class Hosts:
             host.run("tc qdisc del dev eth0 root 2>/dev/null || true")
             if bits_per_s is not None:
                 host.run(f"tc qdisc add dev eth0 root {rate}")
+
+    @contextmanager
+    def delayed(self, relay: Path, seconds: float) -> Iterator[None]:
+        """Inside the block all that goes from host 0 to another host, or back, arrives so much later. relay: the
+        program of `_relay.cpp`, which holds it."""
+        switch = self._made[0]
+        others = [f"host{i}" for i in range(1, self.count)]
+        command = [*switch.within("-n"), str(relay), "near", "far", f"{1e6 * seconds:.0f}"]
+        pipes = {
+            "stdin": subprocess.PIPE,
+            "stdout": subprocess.PIPE,
+        }  # the former closes when this process ends
+        with subprocess.Popen(command, **pipes, text=True, env=ENVIRONMENT) as process:
+            try:
+                assert process.stdout is not None
+                if process.stdout.readline() != "ready\n":
+                    raise OSError(f"{relay}: ended with {process.wait()}")
+                switch.run("ip link add behind type bridge && ip link set behind up")
+                for name, bridge in (
+                    ("near", "bridge"),
+                    ("far", "behind"),
+                    *((each, "behind") for each in others),
+                ):
+                    switch.run(f"ip link set {name} master {bridge} up")
+                yield
+            finally:
+                process.kill()
+                process.wait()
+                for each in others:
+                    switch.run(f"ip link set {each} master bridge")
+                switch.run("ip link delete behind 2>/dev/null || true")
 
     @staticmethod
     def address(host: int) -> str:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from outcore.cli.bench import load
+
 
 def test_hosts_have_networks_and_directories_of_their_own(hosts):
     said = hosts.run(
@@ -28,6 +30,37 @@ def test_hosts_have_networks_and_directories_of_their_own(hosts):
     )
     hosts.clear()
     assert said == ["host0 ['eth0'] ['host0']", "host1 ['eth0'] ['host1']"]
+
+
+ROUND_TRIPS = """
+import time
+from mpi4py import MPI
+comm, word = MPI.COMM_WORLD, bytearray(8)
+comm.Barrier()
+taken = []
+for _ in range(10):
+    begun = time.perf_counter()
+    if comm.rank == 0:
+        comm.Send(word, 1)
+        comm.Recv(word, 1)
+    else:
+        comm.Recv(word, 0)
+        comm.Send(word, 0)
+    taken.append(time.perf_counter() - begun)
+if comm.rank == 0:
+    tell(min(taken))
+"""
+
+
+def test_a_relay_holds_what_goes_between_hosts(hosts, tmp_path):
+    relay = load("_workers").compile_worker("_relay.cpp", tmp_path)
+
+    def seconds() -> float:
+        return float(hosts.run(ROUND_TRIPS, processes=2)[0])
+
+    with hosts.delayed(relay, 0.05):
+        assert seconds() >= 0.1
+    assert seconds() < 0.1
 
 
 def test_a_program_that_fails_or_hangs_is_ended(hosts):
