@@ -3,10 +3,10 @@
 Products of matrices in disk arrays, also of an array with itself, in a given amount of memory, on 1, 2 and 4
 processes. The claims are: bytes moved over the lower bound of docs/why/bounds.md, the speed over that of in-core
 matrix products, and the deviation of bytes and time from their predictions, in both directions. Before the
-measurement, runs of the same kind correct the rates of the planner, as runs of every program do. A Program of three
-statements is measured in the same way, and so is the traffic that is saved when the processes of a node share
-panels. NumPy multiplies in core, from files that it loads whole; Dask's tensordot works on zarr with chunks
-that fit into the same memory.
+measurement, runs of the same kind correct the rates of the planner, as runs of every program do; the first run on
+a machine whose rates are not known is measured, too. A Program of three statements is measured in the same way, and
+so is the traffic that is saved when the processes of a node share panels. NumPy multiplies in core, from files that
+it loads whole; Dask's tensordot works on zarr with chunks that fit into the same memory.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import importlib.util
 import json
 import math
 import os
+import shutil
 import statistics
 import subprocess
 from collections.abc import Iterator
@@ -122,6 +123,7 @@ def run(options: BenchOptions) -> list[Claim]:
         if case.name == "square":
             claims += peers(options, case, ours, times)
             claims += of_program(options, case, times)
+            claims.append(first_run(options, case))
         if not options.quick and not case.symmetric:
             for processes in (2, 4):
                 several = measure(options, case, "outcore", times, processes=processes)
@@ -165,6 +167,22 @@ def of_program(options: BenchOptions, case: Case, times: int) -> list[Claim]:
     return predictions("program", found, "two products of arrays on disk, and a function of tiles")
 
 
+def first_run(options: BenchOptions, case: Case) -> Claim:
+    """Deviation of the time of a process that finds no rates of earlier ones."""
+    cache = options.scratch / "rates"
+    found = measure(options, case, "first", 1, OUTCORE_CACHE=str(cache))
+    shutil.rmtree(cache)
+    seconds, predicted = median(found), found["predicted_seconds"]
+    return Claim(
+        f"{case.name}, first run on a machine: time and prediction",
+        apart(seconds, predicted),
+        "x",
+        at_most(1.25),
+        "",
+        f"no rates of earlier runs; {seconds:.3f} s with what is loaded, {predicted:.3f} s predicted",
+    )
+
+
 def predictions(name: str, found: dict[str, Any], how: str) -> list[Claim]:
     """Deviations of bytes and time from their predictions."""
     seconds = median(found)
@@ -188,7 +206,9 @@ def predictions(name: str, found: dict[str, Any], how: str) -> list[Claim]:
     ]
 
 
-def measure(options: BenchOptions, case: Case, way: str, times: int, processes: int = 1) -> dict[str, Any]:
+def measure(
+    options: BenchOptions, case: Case, way: str, times: int, processes: int = 1, **environment: str
+) -> dict[str, Any]:
     arguments = [way, *(str(each) for each in (case.m, case.n, case.k, case.memory_bytes, times))]
     claim_memory(256 << 20)
     done = subprocess.run(
@@ -197,7 +217,7 @@ def measure(options: BenchOptions, case: Case, way: str, times: int, processes: 
         text=True,
         check=False,
         timeout=LIMIT_S,
-        env={**os.environ, "OUTCORE_SCRATCH": str(options.scratch)},
+        env={**os.environ, "OUTCORE_SCRATCH": str(options.scratch), **environment},
         stdin=subprocess.DEVNULL,
     )
     if done.returncode != 0:
