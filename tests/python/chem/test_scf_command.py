@@ -87,6 +87,15 @@ def test_json_has_the_results(water, tmp_path):
     assert data["stored"]["stored"] > 0
 
 
+def test_each_integral_is_read_once_at_most_for_each_pass(water, tmp_path, capsys):
+    results = tmp_path / "results.json"
+    scf(water, "--basis", "6-31g*", "--storage", "disk", "--json", str(results))
+    data = json.loads(results.read_text())
+    read, whole = data["read_bytes"], data["integral_work"]["whole_bytes"]
+    assert 0.5 * whole < read <= whole
+    assert f"disk: {read / whole:.2f} times all integrals there" in capsys.readouterr().out
+
+
 def test_trace_file_is_read_by_the_report(water, tmp_path, capsys):
     trace = tmp_path / "trace.json"
     scf(water, "--basis", "sto-3g", "--trace", str(trace))

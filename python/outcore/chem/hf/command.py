@@ -155,10 +155,11 @@ def _scf(run: MoleculeRun, options: Options) -> int:
     view.storage_error(storage_error)
     if options.of_density and mf.converged:
         density_command.of_scf(run, options, mf)
-    world = mf.world
+    world, whole_bytes = mf.world, mf.two_electron.work().whole_bytes
     report = _end_io(run.comm, run_seconds, raw, options.trace)
     if report is not None and options.storage != "direct":
         report.render(run.console, full=options.full)
+        view.traffic(report, whole_bytes)
     run.results |= _results(mf, work, report, storage_error, run_seconds)
     run.results |= {"stability": search.report, "smearing": occupation.smearing_as_json(mf)}
     run.doubt(search)
@@ -297,8 +298,11 @@ def _results(
         "point_group": mf.two_electron.symmetry.as_json(),
     }
     if report is not None:
+        from outcore.trace.report import READS
+
         result["emulated"] = report.emulated
         processes = len(report.processes)
+        result["read_bytes"] = report.total("file", READS).bytes
         result["io_wait_share"] = report.io_seconds("file") / (processes * run_seconds)
     result["storage_error"] = {**asdict(storage), "bound": storage.bound}
     if mf.stored_summary is not None:

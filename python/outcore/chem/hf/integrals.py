@@ -92,6 +92,7 @@ class IntegralWork:
     expected_seconds: float | None  # predicted seconds for all of that, if a sample was measured
     damaged: int  # records that were read back damaged
     lost_tasks: int  # tasks with integrals that found no place; these are recomputed
+    whole_bytes: int  # what is read from disk if each J and K, and each error of the energy, takes all, once
 
 
 class TwoElectronIntegrals:
@@ -118,6 +119,7 @@ class TwoElectronIntegrals:
         self._stored = False
         self._store_seconds = self._seconds_before = 0.0
         self.contractions, self.contract_seconds = 0, 0.0  # of all J and K so far
+        self._passes, self._whole_before = 0, 0  # over all integrals; bytes of those that these replace
         self._threads = settings.threads or launch.threads_per_rank()
         self._sums: GlobalArray | None = None
         self.symmetry = operations.find_at_all(self.world, mol, settings.group)
@@ -196,6 +198,7 @@ class TwoElectronIntegrals:
             expected_seconds=None if expected is None else expected.seconds,
             damaged=summary.damaged,
             lost_tasks=summary.lost_tasks,
+            whole_bytes=self._whole_before + self._passes * summary.disk_bytes,
         )
 
     def count_before(self, work: IntegralWork) -> None:
@@ -203,6 +206,7 @@ class TwoElectronIntegrals:
         self._seconds_before += work.store_seconds
         self.contractions += work.contractions
         self.contract_seconds += work.contract_seconds
+        self._whole_before += work.whole_bytes
 
     def survey(self) -> plan.Sample:
         """A measured sample of the work, made once. Collective."""
@@ -415,6 +419,7 @@ class TwoElectronIntegrals:
         if self.world.size > 1:
             coulomb, exchange = self._sum(coulomb, exchange)
         self.contractions += 1
+        self._passes += 1
         self.contract_seconds += time.monotonic() - start
         return coulomb, exchange
 
@@ -440,6 +445,7 @@ class TwoElectronIntegrals:
     def energy_error(self, densities: Matrices) -> EnergyError:
         """The error of the energy by rounding of stored integrals. densities: [1][n][n] for closed shells, or
         [2][n][n] for each spin; those of rank 0 count."""
+        self._passes += 1
         parts = self._parts(densities)
         variance = worst = largest = 0.0
         for part in parts:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from outcore.chem.hf.integrals import Estimate, IntegralWork
     from outcore.chem.restart import Checkpoint
     from outcore.cli.run import Run
+    from outcore.trace.report import Report
 
 
 class View:
@@ -108,6 +109,16 @@ class View:
             self.say(
                 f"  one standard deviation {error.sigma:.1e} Eh; {error.worst:.0e} Eh if all that was rounded or "
                 "left out had the worst sign"
+            )
+
+    def traffic(self, report: Report, whole_bytes: int) -> None:
+        """whole_bytes: see `IntegralWork`."""
+        from outcore.trace.report import READS
+
+        if whole_bytes:
+            read = report.total("file", READS).bytes
+            self.say(
+                f"disk: {read / whole_bytes:.2f} times all integrals there, once for each J and K and energy error"
             )
 
     def result(self, run_seconds: float, work: IntegralWork) -> None:

@@ -355,12 +355,15 @@ class _Run(MoleculeRun):
             ("written", report.writes, report.file_writes),
         ):
             self.say(f"records {name}: {in_words(all_of_them)}; of the file {in_words(of_file)}")
+        if report.over_least is not None:
+            self.say(f"file: {report.over_least:.2f} times the least that iterations move by their formulas")
         self.say(f"waited {report.blocked_seconds:.1f} s for records")
         if self.options.error_bound:
             self.say(
                 f"packing raises the energy by {ci.packing_error:.1e} Eh, bound {self.options.error_bound:.1e}"
             )
-        self.results |= {"vectors": asdict(report) | {"bits": report.bits, "spilled": report.spilled}}
+        derived = {name: getattr(report, name) for name in ("bits", "spilled", "over_least")}
+        self.results |= {"vectors": asdict(report) | derived}
         self.results |= {"packing_error_hartree": ci.packing_error}
 
     def refuse_unconverged(self, ci: MRCI) -> None:

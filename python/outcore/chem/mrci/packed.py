@@ -70,8 +70,9 @@ class RecordSizes:
 @dataclass(frozen=True)
 class PackingReport:
     """A report of all processes: elements and packed bytes of all vectors at their maximum, and traffic of
-    records, in all and of the file. blocked_seconds: time in which computing threads waited for records, the most
-    of any process."""
+    records, in all and of the file. least_bytes: bytes that cross between memory and the file at least, by the
+    formulas of iterations. blocked_seconds: time in which computing threads waited for records, the most of any
+    process."""
 
     elements: int
     packed_bytes: int
@@ -81,7 +82,14 @@ class PackingReport:
     writes: RecordSizes
     file_reads: RecordSizes
     file_writes: RecordSizes
+    least_bytes: int
     blocked_seconds: float
+
+    @property
+    def over_least(self) -> float | None:
+        """Bytes of the file that were moved, over the least; None if all vectors fit into memory."""
+        moved = self.file_reads.bytes + self.file_writes.bytes
+        return moved / self.least_bytes if self.least_bytes else None
 
     @property
     def raw_bytes(self) -> int:
@@ -160,9 +168,12 @@ class PackedOperator:
         self._largest = np.zeros(3, np.int64)  # elements, bytes in memory, bytes in the file
         self._counter = world.counter()
         self._hot_bytes = 0  # packed bytes of vectors that are multiplied and of their products
+        self._all_bytes = 0  # of all vectors after the last product
+        self._least_bytes = 0
         sizes = np.tile(layout.unit_sizes, packing.vectors)
         memory_bytes = max(SMALLEST_MEMORY, packing.memory_bytes)
         self.store = RecordStore(world, "vectors", sizes, memory_bytes=memory_bytes)
+        self._memory_bytes = int(world.all_reduce(memory_bytes))
         whole = sum(task.cost for task in kernel.tasks(math.inf))
         found = kernel.tasks(whole / (_TASKS * packing.workers), packing.task_elements, layout.unit_of)
         self._tasks = sorted(found, key=lambda task: -task.cost)
@@ -274,6 +285,9 @@ class PackedOperator:
         """Called before idle vectors are written and the vectors `closing` are closed. Reserves memory for the
         vectors that are multiplied next and for their products. These come before idle vectors, which only passes
         read. Collective."""
+        # An iteration reads all vectors, and others take their place: those that memory cannot hold cross twice.
+        self._least_bytes += 2 * max(0, self._all_bytes - self._memory_bytes)
+        self._all_bytes = 0
         kept = sum(self._bytes_of(each)[1] for each in closing if isinstance(each, PackedVector))
         self.store.set_reserve(max(0, self._hot_bytes - kept) // self.world.size)
 
@@ -292,6 +306,7 @@ class PackedOperator:
         self._hot_bytes = self.packing.roots * sum(self._bytes_of(x, y)[1:])
         every = [PackedVector(self, number, product=False) for number in range(self.packing.vectors)]
         found = np.array(self._bytes_of(*every), np.int64)
+        self._all_bytes = int(found[1:].sum())
         if found[1:].sum() > self._largest[1:].sum():
             self._largest = found
 
@@ -307,6 +322,7 @@ class PackedOperator:
             memory_bytes=in_memory,
             file_bytes=in_file,
             **{name: _together([each[name] for each in every]) for name in kinds},
+            least_bytes=self._least_bytes,
             blocked_seconds=float(self.world.all_reduce(self.waited_seconds, "max")),
         )
 

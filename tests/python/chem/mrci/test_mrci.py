@@ -68,6 +68,8 @@ def test_so_much_of_the_vectors_is_in_memory(share, bound, whole, least, monkeyp
         assert ci.report.raw_bytes == RAW
         assert ci.report.packed_bytes == pytest.approx(whole, rel=0.05)
         in_memory = 1 - ci.report.spilled
+        if share < 1:
+            assert ci.report.over_least >= 1
     assert in_memory == 1 if share > 1 else least * share < in_memory <= share
 
 
