@@ -14,7 +14,7 @@ from typing import Any
 from outcore.cli.bench import BenchOptions, Claim, at_most
 from outcore.job.resources import parse_bytes
 
-from . import _killed_runs
+from . import _killed_runs, _least
 
 _KILLED_IN = 4  # iteration
 _FEW = 3  # iterations of the run with less memory
@@ -105,6 +105,8 @@ def converged(options: BenchOptions, case: Case) -> list[Claim]:
         claims.insert(0, Claim(f"{name}: energy", error, "Eh", at_most(1e-6), case.source, text))
     else:
         claims.insert(0, Claim(f"{name}: energy", energy, "Eh", None, "", how))
+    moved = found["moved_by_products"]
+    claims += _least.claims(f"{name}, products", found, moved["read"] + moved["added"], moved["least"])
     if case.less_memory is not None:
         claims += _with_less(options, case, typical)
     claims += [each.claim(name, 1) for each in before] + [each.claim(name, 2) for each in after]

@@ -11,7 +11,7 @@ from typing import Any
 
 from outcore.cli.bench import BenchOptions, Claim, at_most
 
-from . import _cc_command
+from . import _cc_command, _least
 from ._cc_programs import Job
 from ._molecules import acene, c14h8f6
 
@@ -46,10 +46,12 @@ def _two_iterations(options: BenchOptions, job: Job, much: str) -> list[Claim]:
     error = abs(little["ccsd_correlation_hartree"] - ample["ccsd_correlation_hartree"])
     how = f"two iterations: {seconds[0]:.1f} / {seconds[1]:.1f} s"
     bar = None if options.quick else at_most(SLOWER)
+    moved = little["moved_by_products_of_an_iteration"]
     name = f"{job.name}: iterations in {job.memory} over those in {much}"
     same = f"{job.name}: energy after two iterations, {job.memory} against {much}"
     return [
         Claim(name, seconds[0] / seconds[1], "", bar, "ours with more memory", how),
         Claim(same, error, "Eh", at_most(1e-8), "ours with more memory", how),
+        *_least.claims(f"{job.name}, products of an iteration", little, moved["counted"], moved["least"]),
         _cc_command.peak_claim(job, job.memory, little["peak_memory_bytes"]),
     ]

@@ -12,7 +12,7 @@ import shutil
 
 from outcore.cli.bench import BenchOptions, Claim
 
-from . import _cc_command
+from . import _cc_command, _least
 from ._cc_programs import Job
 from ._molecules import waters
 
@@ -42,6 +42,9 @@ def _whole(options: BenchOptions, job: Job) -> list[Claim]:
         Claim(f"{job.name}: (T)", found["triples_hartree"], "Eh", None, "", ""),
         _cc_command.peak_claim(job, job.memory, peak),
     ]
+    if len(parts) == 1 and "moved_by_triples" in found:
+        moved = found["moved_by_triples"]
+        claims += _least.claims(f"{job.name}, (T)", found, moved["counted"], moved["least"])
     for number, part in enumerate(parts, 1):
         how = f"begun {part.date}, commit {part.commit}; {part.iterations} iterations ended in it"
         claims.append(Claim(f"{job.name}, part {number}", part.seconds / 60, "min", None, "", how))

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from outcore.cli.bench import BenchOptions, Claim, at_most
 
-from . import _cc_command, _killed_runs
+from . import _cc_command, _killed_runs, _least
 from ._cc_programs import CORES, PEER_MEMORY_MB, Job, threads_of
 from ._molecules import acene, formaldehyde, uracil, water
 from ._peers import timed
@@ -96,6 +96,12 @@ def _beside_pyscf(options: BenchOptions, job: Job, states: int, *, has_bar: bool
             f"after the amplitudes: {whole[0]:.1f} / {whole[1]:.1f} s",
         ),
         _moved_claim(job.name, found),
+        *_least.claims(
+            f"{job.name}, products with vectors",
+            found,
+            found["moved_by_state_products"]["counted"],
+            found["moved_by_state_products"]["least"],
+        ),
         _cc_command.peak_claim(job, job.memory, mine["peak_bytes"]),
         Claim(
             f"{job.name}: energies against PySCF's",

@@ -21,7 +21,7 @@ from typing import Any
 from outcore.cli.bench import BenchOptions, Claim, at_least, at_most
 from outcore.job.resources import parse_bytes
 
-from . import _killed_runs
+from . import _killed_runs, _least
 
 FORMALDEHYDE = "4\nH2CO\nO 0 0 1.2050\nC 0 0 0\nH 0 0.9429 -0.5876\nH 0 -0.9429 -0.5876\n"
 BOUND = 1e-7
@@ -98,6 +98,8 @@ def _claims(
             f"{name}: peak resident over the memory that it was given", most / budget, "", at_most(1.0), "", how,
         ),
     ]  # fmt: skip
+    moved = sum(vectors[kind]["bytes"] for kind in ("file_reads", "file_writes"))
+    claims += _least.claims(f"{name}, packed vectors", found, moved, vectors["least_bytes"])
     return claims + [
         Claim(
             f"{name}, iteration {number}",

@@ -33,6 +33,7 @@ from outcore.base.errors import OutcoreError
 from outcore.cli.bench import BenchOptions, Claim, at_least, at_most
 from outcore.job.resources import total_memory_bytes
 
+from . import _least
 from ._molecules import c14h8f6
 from ._peers import missing
 from ._workers import raw_rate
@@ -224,7 +225,14 @@ def _estimate_claims(case: Case, ours: list[Run]) -> list[Claim]:
             times.append(max(predicted / actual, actual / predicted))
             if (share := run.results[f"{stage}_traffic"]["overlapped"]) is not None:
                 overlapped.append(share)
+    least = []
+    for stage in stages:
+        traffic = ours[0].results[f"{stage}_traffic"]
+        moved_bytes = traffic["written_bytes"] + traffic["read_bytes"]
+        title = f"{case.name}, {'J and K' if stage == 'scf' else 'pairs of MP2'}"
+        least += _least.claims(title, ours[0].results, moved_bytes, traffic["least_bytes"])
     claims = [
+        *least,
         Claim(
             f"{case.name}: bytes, as estimated", max(moved), "off", at_most(0.25), "", "worst of all stages"
         ),

@@ -342,6 +342,16 @@ def test_device_rate_by_fio():
     assert rate.bytes_per_s > 1e6
 
 
+def test_bytes_over_the_least_have_a_bar_where_memory_is_little():
+    least = bench.load("_least")
+    results = {"memory_budget_bytes": 100, "peak_disk_bytes": 1000}
+    assert least.claims("CI", results, moved=20, least=0) == []
+    (claim,) = least.claims("CI", results, moved=20, least=16)
+    assert (claim.value, claim.holds) == (1.25, True)
+    (claim,) = least.claims("CI", results | {"peak_disk_bytes": 999}, moved=30, least=16)
+    assert (claim.value, claim.holds) == (1.875, None)
+
+
 def test_tool_version():
     assert bench.tool_version("bash").startswith("GNU bash")
     assert bench.tool_version("no-such-tool") is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -251,7 +252,7 @@ class _Run(MoleculeRun):
             self.say(line)
         if not ci.converged:
             self._unconverged.append(ci.solved.why)
-        found = view.results() | {"fci_seconds": seconds}
+        found = view.results() | {"fci_seconds": seconds, "moved_by_products": asdict(ci.solved.moved)}
         if options.largest:
             found |= view.determinants(options.largest)
         if not options.energy_only:

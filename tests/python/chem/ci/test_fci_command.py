@@ -65,6 +65,8 @@ def test_it_prints_energies_and_what_states_are(water, tmp_path, capsys):
     assert found["roots"][0]["dipole_debye"][2] == pytest.approx(1.616057, abs=1e-5)
     assert found["determinants_of_roots"][0]["determinants"][0][1] == "2222200"
     assert found["bounds"][0]["weinstein"] < 1e-6
+    moved = found["moved_by_products"]
+    assert moved["read"] + moved["added"] >= moved["least"] > 0
     assert molden.read_text().startswith("[Molden Format]")
 
 
