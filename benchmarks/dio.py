@@ -35,7 +35,7 @@ from .gpc import HOSTS, ONE_HOST, SETTINGS
 
 REASONS = {
     "distant .* as between hosts, .*": "both ends share two cores, see the shares of each",
-    "distant .* on one host, .*": "both processes share two cores",
+    "distant .* on one host, .*": "both processes share two cores, see the shares of each",
 }
 
 LIMIT_S = 600
@@ -132,6 +132,7 @@ def claims_of(times: Times, peers: Times, setting: str) -> list[Claim]:
         ratios = [a / b for a, b in zip(local, distant, strict=True)]
         if setting == ONE_HOST:
             what += ", against local"
+            how += f", {_shares(times, f'{memory} {cache} {operation} {size}')}"
         else:
             network = statistics.median(times[f"network {operation} {size}"])
             how += f", MPI over the network {moved / network / 1e9:.2f} GB/s"
