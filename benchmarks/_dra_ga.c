@@ -4,20 +4,13 @@
  * number of processes that do I/O (0 files: its default). */
 #define _GNU_SOURCE
 #include <dra.h>
-#include <fcntl.h>
 #include <ga.h>
 #include <macdecls.h>
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "_clock.h"
+#include "_dra_program.h"
 
-static int section, rank, source, target, disk;
-static long array_side, hint;
-static const char *directory, *source_file;
+static int source, target, disk;
+static long hint;
 static char path[512];
 
 static void check(int failed, const char* what) {
@@ -72,22 +65,10 @@ static void create(void) {
   check(NDRA_Create(C_DBL, 2, shape, "array", path, DRA_RW, typical, &disk), "NDRA_Create");
 }
 
-static void store(void) { /* DRA has no call for it */
-  int fd;
-  GA_Sync();
-  if (rank == 0) {
-    fd = open(directory, O_RDONLY);
-    syncfs(fd);
-    close(fd);
-  }
-  GA_Sync();
-}
-
 /* The slice of row or column `index`, `length` long. */
 static int slice(int along_rows, long index, int length) {
-  int low[2] = {0, 0}, high[2] = {0, 0}, stride = 1, array, good = 1, i;
-  double *values = calloc((size_t)length, 8), expected;
-  FILE* file;
+  int low[2] = {0, 0}, high[2] = {0, 0}, stride = 1, array, good = 1;
+  double* values = calloc((size_t)length, 8);
   array = along_rows ? doubles(length, 1, "slice") : doubles(1, length, "slice");
   GA_Sync();
   if (rank == 0) printf("%.9f ", now());
@@ -98,31 +79,12 @@ static int slice(int along_rows, long index, int length) {
     high[along_rows ? 0 : 1] = length - 1;
     stride = along_rows ? 1 : length;
     NGA_Get(array, low, high, values, &stride);
-    file = fopen(source_file, "rb");
-    for (i = 0; i < length && good; ++i) {
-      long row = along_rows ? i : index, column = along_rows ? index : i;
-      fseek(file, 8 * ((row % section) * section + column % section), SEEK_SET);
-      good = fread(&expected, 8, 1, file) == 1 && expected == values[i];
-    }
-    fclose(file);
+    good = is_slice(values, along_rows, index, length);
   }
   GA_Igop(&good, 1, "min");
   GA_Destroy(array);
   free(values);
   return good;
-}
-
-/* The next command of rank 0, to all; those that wait sleep. */
-static void next(char* line, int size) {
-  MPI_Request request;
-  int done = 0;
-  if (rank == 0 && !fgets(line, size, stdin)) strcpy(line, "quit");
-  MPI_Ibcast(line, size, MPI_CHAR, 0, MPI_COMM_WORLD, &request);
-  for (;;) {
-    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-    if (done) return;
-    usleep(200);
-  }
 }
 
 static void compute(double seconds) {
@@ -172,7 +134,8 @@ static void obey(char* line) {
       move(1, source, section, section, parts == 4 ? i / 2 * section : row,
            parts == 4 ? i % 2 * section : column);
     check(DRA_Close(disk), "DRA_Close");
-    store();
+    GA_Sync();
+    sync_files();
     if (rank == 0) printf("%.9f %.9f 1\n", start, now());
   } else if (strcmp(command, "begin") == 0) { /* until the write has begun */
     begin(0, 0);

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from outcore.cli.bench import claim_memory, drop_files
 
-from ._ga_programs import compile_ga, debian_version, ga_command
+from ._ga_programs import compile_ga, compile_subfiling, debian_version, ga_command
 from ._workers import Workers, python_worker, raw_rate, remove_contents
 
 OURS, RAW = "ours", "raw device"
@@ -144,9 +144,11 @@ class Group:
         problem, settings = self.problem, self.candidate.settings
         places = [str(self.directory), str(problem.source)]
         if self.candidate.kind == GA:
-            request = min(settings["request"], problem.section)
-            numbers = (problem.section, problem.array, request, settings["files"], settings["writers"])
-            return [*places, *map(str, numbers)]
+            own = (min(settings["request"], problem.section), settings["files"], settings["writers"])
+        elif self.candidate.kind == SUBFILING:
+            own = (settings.get("chunk", 0), settings["stripe"], settings["files"])
+        if self.candidate.kind in COMPILED:
+            return [*places, *map(str, (problem.section, problem.array, *own))]
         task = {
             "directory": places[0],
             "source": places[1],
@@ -198,7 +200,8 @@ class Group:
 
 # ---- peers
 
-GA = "Global Arrays"
+GA, SUBFILING = "Global Arrays", "HDF5 subfiling"
+COMPILED = (GA, SUBFILING)
 PACKAGES = {"h5py": "h5py", "TensorStore": "tensorstore", "zarr": "zarr", "zarrs": "zarrs"}
 
 # The settings of the peers that a pilot tries. Compression and checksums are off in all of them. --quick has no
@@ -224,6 +227,10 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate(GA, {"request": 5000, "files": 1, "writers": 1}, processes=2),
     Candidate(GA, {"request": 512, "files": 0, "writers": 0}, processes=2),
     Candidate(GA, {"request": 5000, "files": 2, "writers": 2}, processes=2),
+    Candidate(SUBFILING, {"stripe": 32 << 20, "files": 1}, processes=2),
+    Candidate(SUBFILING, {"stripe": 32 << 20, "files": 2}, processes=2),
+    Candidate(SUBFILING, {"stripe": 4 << 20, "files": 2}, processes=2),
+    Candidate(SUBFILING, {"chunk": 1250, "stripe": 32 << 20, "files": 2}, processes=2),
 )
 
 
@@ -233,13 +240,11 @@ class Peers:
 
     versions: dict[str, str]
     missing: dict[str, str]
-    ga_program: Path | None
+    programs: dict[str, Path]  # of those that are compiled
 
     def launch(self, candidate: Candidate) -> list[str] | None:
-        if candidate.kind != GA:
-            return None
-        assert self.ga_program is not None
-        return ga_command(self.ga_program, candidate.processes)
+        program = self.programs.get(candidate.kind)
+        return None if program is None else ga_command(program, candidate.processes)
 
     def candidates(self) -> list[Candidate]:
         return [candidate for candidate in CANDIDATES if candidate.kind in self.versions]
@@ -256,9 +261,17 @@ def find_peers(scratch: Path) -> Peers:
             missing[kind] = f"pip install {package}"
         else:
             versions[kind] = f"{kind} {importlib.metadata.version(package)}"
+    programs = {}
     program, reason = compile_ga("_dra_ga.c", scratch)
     if program is None:
         missing[GA] = reason
     else:
         versions[GA] = f"{GA}{debian_version('libglobalarrays-dev')} DRA, Open MPI"
-    return Peers(versions, missing, program)
+        programs[GA] = program
+    program, reason, version = compile_subfiling("_dra_subfiling.c", scratch)
+    if program is None:
+        missing[SUBFILING] = reason
+    else:
+        versions[SUBFILING] = f"HDF5 {version} subfiling, Open MPI"
+        programs[SUBFILING] = program
+    return Peers(versions, missing, programs)

@@ -1,7 +1,9 @@
-"""C programs that use Global Arrays: benchmarks compile them, and Open MPI runs them."""
+"""C programs that use Global Arrays or HDF5's subfiling: benchmarks compile them, and Open MPI runs them."""
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,6 +13,7 @@ from outcore import _core
 _LIBRARIES = ("-lga-openmpi", "-larmci-openmpi")
 _MATHEMATICS = ("-l:liblapack.so.3", "-l:libblas.so.3", "-lmpi_mpifh", "-lgfortran", "-lm")
 INSTALL = "Debian: libglobalarrays-dev libarmci-mpi-dev libscalapack-openmpi-dev libopenmpi-dev openmpi-bin"
+SUBFILING = "HDF5_DIR names no HDF5 that was built for Open MPI with subfiling: HDF5_ENABLE_SUBFILING_VFD"
 
 
 def open_mpi_launcher() -> str | None:
@@ -34,10 +37,30 @@ def compile_ga(source: str, scratch: Path, classic: bool = False) -> tuple[Path 
     library = Path(_core.__file__).parent / "lib"
     ours = [f"-L{library}", "-loutcore_pario", "-loutcore", f"-Wl,-rpath,{library}"] if classic else []
     libraries = [*ours, *_LIBRARIES, _scalapack(), *_MATHEMATICS]
-    command = [compiler, "-O2", str(place), "-o", str(target), *libraries]
+    return _compiled([compiler, "-O2", str(place), "-o", str(target), *libraries], target, INSTALL)
+
+
+def compile_subfiling(source: str, scratch: Path) -> tuple[Path | None, str, str]:
+    """As `compile_ga`, with the HDF5 of HDF5_DIR; then the version of that."""
+    compiler, place = shutil.which("mpicc.openmpi"), Path(os.environ.get("HDF5_DIR", ""))
+    if compiler is None or open_mpi_launcher() is None or not place.name:
+        return None, SUBFILING, ""
+    target = scratch / Path(source).stem
+    command = [compiler, "-O2", str(Path(__file__).with_name(source)), "-o", str(target)]
+    command += [f"-I{place / 'include'}", f"-L{place / 'lib'}", "-lhdf5", f"-Wl,-rpath,{place / 'lib'}"]
+    header = place / "include" / "H5public.h"
+    numbers = (
+        re.findall(r"define H5_VERS_(?:MAJOR|MINOR|RELEASE) +(\d+)", header.read_text())
+        if header.is_file()
+        else []
+    )
+    return *_compiled(command, target, SUBFILING), ".".join(numbers)
+
+
+def _compiled(command: list[str], target: Path, remedy: str) -> tuple[Path | None, str]:
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
-        return None, f"{INSTALL}; compiling failed: {answer.stderr.strip()[-300:]}"
+        return None, f"{remedy}; compiling failed: {answer.stderr.strip()[-300:]}"
     return target, ""
 
 

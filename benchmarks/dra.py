@@ -1,4 +1,4 @@
-"""Disk resident arrays against h5py, TensorStore, zarr, zarrs, Global Arrays and the raw device, as ChemIO did.
+"""Disk resident arrays against h5py, TensorStore, zarr, zarrs, Global Arrays, HDF5 subfiling and the raw device.
 
 A section of 5000x5000 doubles of a global array goes to and from a disk array of 10000x10000, aligned with its
 chunks and offset by one. It is written to a new array, and twice to an existing one: a library that keeps the
@@ -10,7 +10,7 @@ The peers have settings (shape of chunks, caches, kind of I/O, processes). A pil
 over all cases for each peer, and those that are best in a single case. All of these then take turns with
 Outcore and with the raw device, in new runs that had no part in the choice. The raw device writes and reads
 files of the same size and age: a virtual disk writes new files more slowly than existing ones.
-Source: ChemIO (Nieplocha, Foster, Kendall 1998), Figs 6 and 7.
+The test is that of ChemIO (Nieplocha, Foster, Kendall 1998), Figs 6 and 7.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ def test_a_side_reads_what_it_has_written(tmp_path, kind):
 def measured(tmp_path, ours=1.0, peer=2.0, raw=0.95, slices=(1.0, 1.5)):
     problem = sides.Problem(10, 20, tmp_path / "section", tmp_path)
     settings = candidate("best")
-    peers = sides.Peers({"A": "A 1.0"}, {"B": "pip install B"}, None)
+    peers = sides.Peers({"A": "A 1.0"}, {"B": "pip install B"}, {})
     seconds = {sides.RAW: raw, settings.name: peer, dra.ours(2).name: ours, dra.ours(4).name: ours * 1.1}
     times = {name: times_of([each] * len(sides.CASES)) for name, each in seconds.items()}
     both = {"tall": [slices[0]], "wide": [slices[1]]}
