@@ -171,7 +171,7 @@ def first_run(options: BenchOptions, case: Case) -> Claim:
     """Deviation of the time of a process that finds no rates of earlier ones."""
     cache = options.scratch / "rates"
     found = measure(options, case, "first", 1, OUTCORE_CACHE=str(cache))
-    shutil.rmtree(cache)
+    shutil.rmtree(cache, ignore_errors=True)
     seconds, predicted = median(found), found["predicted_seconds"]
     return Claim(
         f"{case.name}, first run on a machine: time and prediction",
