@@ -160,11 +160,13 @@ class Hosts:
         switch = self._made[0]
         others = [f"host{i}" for i in range(1, self.count)]
         command = [*switch.within("-n"), str(relay), "near", "far", f"{1e6 * seconds:.0f}"]
-        pipes = {
-            "stdin": subprocess.PIPE,
-            "stdout": subprocess.PIPE,
-        }  # the former closes when this process ends
-        with subprocess.Popen(command, **pipes, text=True, env=ENVIRONMENT) as process:
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,  # closes when this process ends: then the relay ends
+            stdout=subprocess.PIPE,
+            text=True,
+            env=ENVIRONMENT,
+        ) as process:
             try:
                 assert process.stdout is not None
                 if process.stdout.readline() != "ready\n":
