@@ -4,11 +4,16 @@ Products are timed in turn with PySCF's direct_spin0_symm, from the same integra
 Outcore's vectors are in memory and folded; the measured time begins and ends with such vectors. A rate is the
 number of operations in matrix products over the whole time; it is compared with DGEMM of the same BLAS, with
 1000 x 1000 matrices. Whole runs converge residuals to 1e-5, from integrals to energies, start states included.
-The benchmarks `fci_large` and `casscf` have large cases. --quick takes one molecule, and only its products.
+Iterations with and without commits of finished tasks are timed in turn; both keep the states of each iteration.
+The benchmarks `fci_large` and `casscf` have large cases. --quick takes one molecule, its products, and commits that
+are as much more frequent as its iterations are shorter.
 """
 
 from __future__ import annotations
 
+import math
+import shutil
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +29,7 @@ from outcore.chem.ci.passes import Place
 from outcore.chem.ci.sigma import Sigma
 from outcore.cli.bench import BenchOptions, Claim, Threshold, at_least, at_most, interleave, median_claim
 from outcore.job.resources import cores
+from outcore.keep import clock
 
 from ._dgemm import dgemm_rate
 
@@ -68,13 +74,26 @@ WATER = Case(
 )
 
 
+ALL_OF_WATER = Case("H2O/cc-pVDZ", WATER.atom, "cc-pvdz", "C2v", 0)
+
+
 def run(options: BenchOptions) -> list[Claim]:
     threads = min(2, cores())
     claims = _products(options, NITROGEN, threads, repeats=5)
     if options.quick:
-        return claims
+        return claims + _commits(options, NITROGEN, threads, "1GB", interval_s=0.5, iterations=8, pairs=3)
     claims += _whole(options, NITROGEN, threads)
     claims += _products(options, WATER, threads, repeats=2)
+    claims += _commits(
+        options,
+        ALL_OF_WATER,
+        threads,
+        "1GB",
+        interval_s=clock.INTERVAL_S,
+        iterations=4,
+        pairs=2,
+        precision="mixed",
+    )
     return claims
 
 
@@ -204,3 +223,59 @@ def _whole(options: BenchOptions, case: Case, threads: int) -> list[Claim]:
     how = f"{seconds['ours']:.3g} s against {seconds['theirs']:.3g} s, once, from integrals to energy"
     peer = f"PySCF {__version__}, direct_spin0_symm, {threads} threads"
     return [Claim(f"{case.name}: whole run, share of the peer's time", share, "", at_most(0.15), peer, how)]
+
+
+# ---- commits ----
+
+
+def _commits(
+    options: BenchOptions,
+    case: Case,
+    threads: int,
+    memory: str,
+    *,
+    interval_s: float,
+    iterations: int,
+    pairs: int,
+    **settings: Any,
+) -> list[Claim]:
+    """Compares iterations with commits in this interval to those without commits. The start does not count."""
+    usual, kept = clock.INTERVAL_S, options.scratch / "kept"
+    seconds: dict[str, list[float]] = {"with": [], "without": []}
+    shares, counts, written = list[float](), list[int](), list[int]()
+
+    def once(name: str) -> None:
+        clock.INTERVAL_S = interval_s if name == "with" else math.inf
+        marks = list[float]()
+        given = {"memory": memory, "scratch": str(options.scratch), "checkpoint": str(kept), **settings}
+        with case.ours(threads, max_cycle=iterations, **given) as found:
+            found.on_iteration = lambda *_: marks.append(time.perf_counter())
+            found.kernel()
+            commits = found.solved.commits
+        shutil.rmtree(kept)
+        seconds[name].append((marks[-1] - marks[0]) / (len(marks) - 1))
+        if name == "with":
+            counts.append(commits.count)
+            written.append(commits.written_bytes)
+            shares.append(100 * commits.seconds / (marks[-1] - marks[0]))
+
+    try:
+        for number in range(pairs):
+            for name in ("with", "without") if number % 2 else ("without", "with"):
+                once(name)
+    finally:
+        clock.INTERVAL_S = usual
+    more = [100 * (a / b - 1) for a, b in zip(seconds["with"], seconds["without"], strict=True)]
+    mean = {name: statistics.median(each) for name, each in seconds.items()}
+    options.say(
+        f"{case.name}: an iteration takes {mean['with']:.3g} s with commits, {mean['without']:.3g} s without; "
+        f"{counts[0]} commits of {written[0] / 1e6:.0f} MB in {iterations} iterations"
+    )
+    how = (
+        f"{pairs} runs of each in turn, {iterations} iterations; one takes {mean['with']:.3g} s against "
+        f"{mean['without']:.3g} s; {counts[0]} commits, {written[0] / 1e6:.0f} MB, at least {interval_s:g} s apart"
+    )
+    return [
+        median_claim(f"{case.name}: commits within iterations, more time", more, "%", at_most(5.0), "", how),
+        Claim(f"{case.name}: share of the time in commits", statistics.median(shares), "%", None, "", how),
+    ]

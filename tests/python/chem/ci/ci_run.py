@@ -1,10 +1,12 @@
 """ci_run.py DIRECTORY KIND ELEMENTS DIE: solves water, and kills itself after iteration DIE. Or it commits
 after each task, and kills itself at DIE_AT: "commit N" (before it), "committed N", "copy N" of tiles of the
-checkpoint."""
+checkpoint. Or it dies after DIE_AFTER seconds of computing, wherever it is then; 0: it does not. The file
+cpu_seconds has those of a run that ends."""
 
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import ci_water
@@ -43,8 +45,12 @@ def at(moment, owner, name):
     setattr(owner, name, work)
 
 
-if "DIE_AT" in os.environ:
+begin = time.process_time()
+if "DIE_AT" in os.environ or "DIE_AFTER" in os.environ:
     clock.INTERVAL_S = 0.0
+if float(os.environ.get("DIE_AFTER", "0")):
+    signal.setitimer(signal.ITIMER_VIRTUAL, float(os.environ["DIE_AFTER"]))
+if "DIE_AT" in os.environ:
     at("commit", KeptProducts, "_commit")
     at("committed", KeptProducts, "_commit")
     at("copy", KeptVectors, "put_async")
@@ -65,4 +71,5 @@ with outcore.World(scratch=directory, memory="400MB") as world:
     if world.rank == 0:
         energy, found = repr(float(solved.energies[0])), solved.commits.found
         print(solved.kept_iteration, len(solved.iterations), energy, solved.products, found)
+        Path(directory, "cpu_seconds").write_text(str(time.process_time() - begin))
     solved.close()
