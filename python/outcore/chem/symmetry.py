@@ -169,13 +169,13 @@ def irrep_number(group: str, text: str | int) -> int:
     found = irrep_of_linear(group, text)
     if found is not None:
         return found
-    names, wanted = IRREPS[ABELIAN.get(group, group)], str(text).strip().casefold().replace("''", '"')
+    abelian = ABELIAN.get(group, group)
+    names, wanted = IRREPS[abelian], str(text).strip().casefold().replace("''", '"')
     for number, name in enumerate(names):
         if name.casefold() == wanted:
             return number
-    raise OutcoreError(
-        errno.EINVAL, f"irrep {str(text).strip()}", detail=f"point group {group} has {', '.join(names)}"
-    )
+    of = f"point group {group}" if abelian == group else f"{abelian}, which stands for {group},"
+    raise OutcoreError(errno.EINVAL, f"irrep {str(text).strip()}", detail=f"{of} has {', '.join(names)}")
 
 
 def made_symmetric(

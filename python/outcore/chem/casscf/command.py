@@ -177,17 +177,22 @@ class _Run(MoleculeRun):
     def _check_orbitals(self, mol: Mole) -> None:
         """Checks active and frozen orbitals before the SCF."""
         from outcore.chem import frozen
+        from outcore.chem.nevpt2.orbitals import refuse_lists
         from outcore.chem.symmetry import irrep_number
 
         options, n = self.options, int(mol.nao)
         space = options.space()
         if space.of_irreps is not None:
             space.check_irreps(mol)
-        elif options.avas is None:
+        elif options.avas is not None:
+            space.check_atomic(mol)
+        else:
             numbers = np.arange(n)
             active, electrons = space.places(sum((numbers < each).astype(np.int64) for each in mol.nelec))
             self._check_spins(mol, electrons, len(active))
-        frozen.of(mol, options.frozen, options.frozen_virtual, [(range(n), min(mol.nelec))])
+        if options.nevpt2:
+            asked = frozen.of(mol, options.frozen, options.frozen_virtual, [(range(n), min(mol.nelec))])
+            refuse_lists(asked)
         for each in options.groups(mol.spin):
             if each.irrep is not None:
                 irrep_number(str(mol.groupname) if mol.symmetry else "C1", each.irrep)

@@ -16,15 +16,7 @@ from outcore.chem.casscf.space import THRESHOLD, AskedSpace
 from outcore.chem.ci.target import AskedStates, read_states
 from outcore.chem.formats import densities
 from outcore.chem.hf.settings import METHOD, STORAGES
-from outcore.chem.options import (
-    DENSITY,
-    DENSITY_OF,
-    FROZEN,
-    FROZEN_VIRTUAL,
-    STATES,
-    WRITE_FCIDUMP,
-    MoleculeOptions,
-)
+from outcore.chem.options import DENSITY, DENSITY_OF, STATES, WRITE_FCIDUMP, MoleculeOptions
 from outcore.job import preflight
 
 INTEGRALS = ("conventional", "ri")
@@ -97,8 +89,15 @@ class Options(MoleculeOptions):
         bool,
         typer.Option("--quasi-degenerate", help="With --nevpt2: QD-NEVPT2, which mixes all states."),
     ] = False
-    frozen: Annotated[str, FROZEN] = "0"
-    frozen_virtual: Annotated[str, FROZEN_VIRTUAL] = "0"
+    frozen: Annotated[
+        str,
+        typer.Option(
+            help="Core orbitals that NEVPT2 does not correlate: a number of the lowest, or 'auto' for the cores."
+        ),
+    ] = "0"
+    frozen_virtual: Annotated[
+        str, typer.Option(help="Virtual orbitals that NEVPT2 does not correlate: a number of the highest.")
+    ] = "0"
     density: Annotated[Path | None, DENSITY] = None
     write_fcidump: Annotated[Path | None, WRITE_FCIDUMP] = None
 

@@ -7,6 +7,7 @@ AVAS: Sayfutyarova, Sun, Chan, Knizia, J. Chem. Theory Comput. 13, 4063 (2017).
 from __future__ import annotations
 
 import errno
+import re
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,6 +23,7 @@ Matrix = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 THRESHOLD = 0.2  # AVAS: least share of an active orbital in the atomic ones
+_MINIMAL = "minao"  # the basis of atomic orbitals of AVAS
 _ALL_SINGLY = 3  # AVAS keeps singly occupied orbitals, as PySCF numbers its options
 
 
@@ -44,7 +46,8 @@ class AskedSpace:
     irrep. With numbers, active orbitals lie above the doubly occupied ones of their irrep. core: number of these
     for each irrep; None: orbitals for all electrons outside `cas`: all doubly occupied ones of irreps without
     active orbitals, and the lowest of the others.
-    avas: atomic orbitals such as "N 2p": an active orbital has at least the share `threshold` in them."""
+    avas: atomic orbitals of the minimal basis, such as "N 2p": an active orbital has at least the share `threshold`
+    in them."""
 
     cas: tuple[int, int] | None = None
     active: str | None = None
@@ -81,6 +84,20 @@ class AskedSpace:
         number_of = partial(irrep_number, _group(mol))
         for text in (self.active, self.core):
             read(text).check(int(mol.nao), number_of)
+
+    def check_atomic(self, mol: Any) -> None:
+        """Checks that each name of `avas` is that of some atomic orbitals. Raises OutcoreError (EINVAL)."""
+        minimal = mol.copy()
+        minimal.atom, minimal.unit, minimal.symmetry, minimal.basis = mol._atom, "B", False, _MINIMAL
+        minimal.build(False, False)
+        for name in self.avas:
+            try:
+                is_there = bool(name) and len(minimal.search_ao_label(name)) > 0
+            except re.error:
+                is_there = False
+            if not is_there:
+                every = dict.fromkeys(f"{atom} {shell}" for _, atom, shell, _ in minimal.ao_labels(fmt=None))
+                raise _refused(f"--avas: '{name}' is not among the atomic orbitals {', '.join(every)}")
 
     @property
     def _listed(self) -> tuple[int, ...] | None:
@@ -197,7 +214,12 @@ class AskedSpace:
         try:
             option = _ALL_SINGLY if mf.mol.spin else 2
             orbitals, electrons, coefficients = avas.avas(
-                mf, list(self.avas), threshold=self.threshold, openshell_option=option, verbose=0
+                mf,
+                list(self.avas),
+                minao=_MINIMAL,
+                threshold=self.threshold,
+                openshell_option=option,
+                verbose=0,
             )[:3]
         except (RuntimeError, ValueError, KeyError, IndexError) as error:
             raise _refused(f"{told}: {error}") from error

@@ -153,14 +153,19 @@ def _correlated(
     count = core.shape[1]
     numbers = np.arange(count + outer.shape[1])
     found = frozen_orbitals.of(mol, frozen, virtual, [(numbers, count)])
-    if found.has_list:
+    refuse_lists(found)
+    inside, outside = found.active(0, numbers, count)
+    return found, inside, outside - count
+
+
+def refuse_lists(frozen: frozen_orbitals.Frozen) -> None:
+    """Raises OutcoreError (ENOTSUP) if frozen orbitals are listed."""
+    if frozen.has_list:
         raise refused(
             "a list of frozen orbitals: core and virtual orbitals are mixed here until they diagonalize the Fock "
             "matrix; give numbers of the lowest and of the highest ones",
             errno.ENOTSUP,
         )
-    inside, outside = found.active(0, numbers, count)
-    return found, inside, outside - count
 
 
 def _canonical(coefficients: Matrix, fock: Matrix, extent: Matrix | None) -> tuple[Matrix, Matrix]:

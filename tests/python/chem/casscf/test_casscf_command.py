@@ -356,11 +356,14 @@ def test_an_estimate_computes_no_energy(run):
         (["--active", "4"], "give a list"),
         (["--active", "4,9"], "9"),
         (["--cas", "4,4", "--avas", "O 2p"], "--cas and --active have no effect with it"),
-        (["--avas", "N 2p"], "no orbital has a share of 0.2"),
         (
             ["--cas", "4,4", "--estimate", "--write-fcidump", "F"],
             "--write-fcidump has no effect with --estimate",
         ),
+        (["--avas", "O 2p,N 2p"], "'N 2p' is not among the atomic orbitals O 1s, O 2s, O 2p, H 1s"),
+        (["--avas", "O 2p,"], "'' is not among"),
+        (["--avas", "O 2(p"], "is not among"),
+        (["--avas", "O 2p", "--avas-threshold", "0.9999"], "no orbital has a share of 0.9999"),
         (["--avas", "O 2p", "--estimate"], "--avas has no effect with --estimate"),
         (["--cas", "4,4", "--avas-threshold", "0.5"], "--avas-threshold has no effect without --avas"),
         (["--cas", "4,4", "--weights", "1.0"], "for each of several --roots"),
@@ -400,6 +403,17 @@ def test_an_estimate_computes_no_energy(run):
 def test_what_has_no_effect_or_cannot_be_is_refused(run, arguments, message):
     with pytest.raises(OutcoreError, match=message):
         run(WATER, *arguments)
+
+
+def test_the_group_that_stands_for_that_of_a_linear_molecule_is_named(run):
+    with pytest.raises(OutcoreError, match=r"Sigma_g-.*\(D2h, which stands for Dooh, has Ag, B1g"):
+        run(N2, "--cas", "6,6", "--irrep", "Sigma_g-")
+
+
+def test_a_list_of_frozen_orbitals_is_refused_before_the_scf(run, monkeypatch):
+    monkeypatch.delattr("outcore.chem.casscf.command._Run._mean_field")
+    with pytest.raises(OutcoreError, match="a list of frozen orbitals"):
+        run(WATER, "--cas", "4,4", "--nevpt2", "--frozen", "0,1")
 
 
 def test_open_shells_are_active(run):

@@ -171,7 +171,7 @@ def test_orbitals_of_another_problem_are_refused_by_name(run, kept, changed, tol
             "4 orbitals cannot hold 5 electrons of one spin, as 2S = 4 needs",
         ),
         (["--avas", "O 2p", "--states", "A:10:1"], "electrons cannot have 2S = 10"),
-        (["--avas", "Zz 9q"], "no orbital has a share of 0.2"),
+        (["--avas", "Zz 9q"], "'Zz 9q' is not among the atomic orbitals"),
         (["--avas", "O 2p", "--avas-threshold", "1.5"], "--avas-threshold 1.5"),
         (["--cas", "4,4", "--roots", "30"], "there are 10 determinants|find 30 roots"),
         (["--cas", "4,4", "--roots", "2", "--weights", "0.5,x"], "add up to 1"),
