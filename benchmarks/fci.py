@@ -90,8 +90,8 @@ def run(options: BenchOptions) -> list[Claim]:
         threads,
         "1GB",
         interval_s=clock.INTERVAL_S,
-        iterations=4,
-        pairs=2,
+        iterations=3,
+        pairs=3,
         precision="mixed",
     )
     return claims

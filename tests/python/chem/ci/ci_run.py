@@ -1,19 +1,19 @@
 """ci_run.py DIRECTORY KIND ELEMENTS DIE: solves water, and kills itself after iteration DIE. Or it commits
 after each task, and kills itself at DIE_AT: "commit N" (before it), "committed N", "copy N" of tiles of the
 checkpoint. Or it dies after DIE_AFTER seconds of computing, wherever it is then; 0: it does not. The file
-cpu_seconds has those of a run that ends."""
+seconds has those of a run that ends. ERROR_BOUND: of packed vectors."""
 
 import os
+import resource
 import signal
 import sys
-import time
 from pathlib import Path
 
 import ci_water
 import numpy as np
 
 import outcore
-from outcore.chem.ci import solver
+from outcore.chem.ci import rounding, solver
 from outcore.chem.ci.kept_products import KeptProducts
 from outcore.chem.ci.vector import KeptVectors
 from outcore.keep import clock
@@ -22,6 +22,8 @@ directory, kind, elements, die = sys.argv[1], sys.argv[2], int(sys.argv[3]), int
 saved = np.load(f"{directory}/integrals.npz")
 given = saved["one"], saved["two"], float(saved["energy"]), saved["irreps"]
 options = {"tolerance": 1e-7, "precision": os.environ.get("PRECISION", "double")}
+if bound := float(os.environ.get("ERROR_BOUND", "0")):
+    options |= {"tolerance": rounding.tolerance(bound, 1), "error_bound": bound}
 
 
 def told(iteration, states):
@@ -45,7 +47,11 @@ def at(moment, owner, name):
     setattr(owner, name, work)
 
 
-begin = time.process_time()
+def computed():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_utime
+
+
+begin = computed()
 if "DIE_AT" in os.environ or "DIE_AFTER" in os.environ:
     clock.INTERVAL_S = 0.0
 if float(os.environ.get("DIE_AFTER", "0")):
@@ -71,5 +77,5 @@ with outcore.World(scratch=directory, memory="400MB") as world:
     if world.rank == 0:
         energy, found = repr(float(solved.energies[0])), solved.commits.found
         print(solved.kept_iteration, len(solved.iterations), energy, solved.products, found)
-        Path(directory, "cpu_seconds").write_text(str(time.process_time() - begin))
+        Path(directory, "seconds").write_text(str(computed() - begin))
     solved.close()
