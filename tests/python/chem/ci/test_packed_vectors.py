@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 
 import ci_water
 import numpy as np
@@ -219,6 +220,24 @@ def test_a_flipped_bit_is_found(given, tmp_path):
     with pytest.raises(OutcoreError) as raised:
         solve(given, tmp_path, checkpoint=kept)
     assert raised.value.errno == errno.EIO
+
+
+def test_a_disk_that_fills_leaves_the_small_space_before(given, energy, small_disk, tmp_path):
+    kept, filler = small_disk / "kept", small_disk / "filler"
+    kept.mkdir()
+
+    def fill(iteration, basis):
+        if iteration.number == 2:
+            with suppress(OSError), filler.open("wb", buffering=0) as file:
+                while file.write(b"x" * 4096):
+                    pass
+
+    with pytest.raises(OutcoreError, match=f"{kept}.*No space left on device"):
+        solve(given, tmp_path, checkpoint=kept, on_iteration=fill)
+    filler.unlink()
+    solved, _ = solve(given, tmp_path, checkpoint=kept)
+    assert solved.kept_iteration == 2
+    assert 0 <= solved.energies[0] - energy <= BOUND
 
 
 @pytest.mark.parametrize(
