@@ -42,6 +42,7 @@ ABELIAN = {"SO3": "D2h", "Dooh": "D2h", "Coov": "C2v"}  # further groups of PySC
 
 _TAKE = "take the symmetry of orbitals"
 _CONTAMINATED = 1e-4  # an orbital has no irrep if more of its square lies in other irreps
+_PARALLEL = 1e-5  # deviation of components of axes that are the same
 _MIXED = 1e-12  # a smaller part in other irreps is rounding
 _SAME_ENERGY = 1e-4  # Hartree: an SCF leaves a degenerate shell with energies that differ by less
 _BRANCHES = 1e-6  # Hartree: a smaller difference between Fock matrices of two branches of an irrep is noise
@@ -103,6 +104,20 @@ def with_symmetry(mol: Mole, group: str | None) -> Mole | None:
                 errno.EINVAL, f"point group {group}", detail=f"the molecule has {whole}, not {wanted}"
             ) from error
     return None if labelled.groupname == "C1" else labelled
+
+
+def group_line(mol: Mole) -> str:
+    """The point group in words, with the axes of its irreps if those are not the axes of the geometry."""
+    if not mol.symmetry:
+        return "point group C1"
+    axes, line = np.asarray(mol._symm_axes, np.float64), f"point group {mol.groupname}"
+    if np.allclose(abs(axes), np.eye(3), atol=_PARALLEL):
+        return line
+    if np.allclose(abs(axes).max(1), 1, atol=_PARALLEL):
+        found = ["xyz"[each] for each in abs(axes).argmax(1)]
+    else:
+        found = ["(" + ", ".join(f"{each:.3f}" for each in axis) + ")" for axis in axes.round(3) + 0.0]
+    return f"{line}; axes x, y, z of its irreps are {', '.join(found)} of the geometry"
 
 
 def known_group(text: str) -> str:

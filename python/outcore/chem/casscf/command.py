@@ -88,13 +88,13 @@ class _Run(MoleculeRun):
     # ---- before the states ----
 
     def of_molecule(self) -> None:
-        from outcore.chem.symmetry import with_symmetry
+        from outcore.chem.symmetry import group_line, with_symmetry
 
         options, plain = self.options, self.build()
         mol = plain if options.avas is not None else with_symmetry(plain, "auto") or plain
         kind: Kind = "ROHF" if mol.spin else "RHF"
         self.header(options.title(f"{self._method}({kind})", mol), f"scratch {self.world.scratch}")
-        self.say(f"point group {mol.groupname if mol.symmetry else 'C1'}")
+        self.say(group_line(mol))
         self._check_orbitals(mol)
         sets: dict[Purpose, Mole] = {}
         if options.integrals == "ri":

@@ -74,14 +74,14 @@ class _Run(MoleculeRun):
         return ci
 
     def of_molecule(self) -> FCI:
-        from outcore.chem.symmetry import with_symmetry
+        from outcore.chem.symmetry import group_line, with_symmetry
 
         options = self.options
         plain = self.build()
         mol = with_symmetry(plain, options.group or "auto") or plain
         kind: Kind = "UHF" if options.uhf else "ROHF" if options.rohf or mol.spin else "RHF"
         self.header(options.title(f"FCI({kind})", mol), f"scratch {self.world.scratch}")
-        self.say(f"point group {mol.groupname if mol.symmetry else 'C1'}")
+        self.say(group_line(mol))
         self._check_orbitals(mol)
         self.refuse_soon(mol, self._of_scf(mol))
         first = self.with_first_orbitals(lambda: self._made(self.first_orbitals(mol, kind), integrals=False))

@@ -89,7 +89,7 @@ class _Run(MoleculeRun):
         from outcore.chem.mrci import spaces
         from outcore.chem.mrci.mrci import MRCI
         from outcore.chem.mrci.orbitals import Group
-        from outcore.chem.symmetry import with_symmetry
+        from outcore.chem.symmetry import group_line, with_symmetry
 
         options = self.options
         plain = self.build()
@@ -99,7 +99,7 @@ class _Run(MoleculeRun):
         self.header(
             options.title(f"{NAMES[options.functional]}({kind})", mol), f"scratch {self.world.scratch}"
         )
-        self.say(f"point group {mol.groupname if mol.symmetry else 'C1'}")
+        self.say(group_line(mol))
         sets = self._check(mol, spaces.before_scf(mol, asked, Group.of(mol).number_of))
         given: dict[str, Any] = {
             **asdict(asked),
