@@ -114,6 +114,28 @@ def test_pairs_of_electrons_that_one_virtual_orbital_has_no_room_for_are_no_stat
         assert abs(cc.eomee_ccsd(nroots=3, residual=1e-8)[0] - expected).max() < 1e-8
 
 
+@pytest.mark.parametrize("kind", ["ee", "sf", "ip", "ea"])
+def test_what_rounding_adds_that_is_no_state_is_removed(kind: str) -> None:
+    """H takes it to nothing: a search would find it as a state of the energy 0."""
+    random = np.random.default_rng(1)
+    with made(open_mean_field("UHF", AMINO, "sto-3g"), block=2) as cc:
+        cc.kernel()
+        states = cc.states(kind, nroots=1, residual=1e-1)
+        equations: Any = states.equations
+        (vector,) = states.vectors
+        for array in vector.doubles:
+            for tile in array.layout.stored:
+                array.put_tile(tile, random.normal(size=array.layout.tile_shape(tile)))
+        equations.project(vector.doubles)
+        for (a, i, b, j), array in zip(equations.kind.doubles, vector.doubles, strict=True):
+            found = array.to_numpy()
+            assert abs(found).max() > 0.1
+            if i == j:
+                assert found == pytest.approx(-found.transpose(0, 3, 2, 1), abs=1e-14)
+            if a == b:
+                assert found == pytest.approx(-found.transpose(2, 1, 0, 3), abs=1e-14)
+
+
 def test_a_state_of_another_symmetry_below_those_of_the_first_start_vectors_is_found() -> None:
     """Attachment to the singly occupied orbital, whose orbital energy lies above those of two others."""
     mf = open_mean_field("UHF", ("Be 0 0 0; H 0 0 1.34", 0, 1), "sto-3g")

@@ -68,13 +68,14 @@ class OpenStateSpace(OneByOne):
             values = array.get_tile(tile)
             if folding.occupied:
                 values = 0.5 * (values - values.transpose(0, 3, 2, 1))
-            if folding.virtual and not folding.occupied:
+            if folding.virtual and a == b:  # the tile holds both orders
+                values = 0.5 * (values - values.transpose(2, 1, 0, 3))
+            elif folding.virtual and not folding.occupied:
                 if a > b:
                     return
                 turned = (b, 0, a, 0)
                 values = 0.5 * (values - array.get_tile(turned).transpose(2, 1, 0, 3))
-                if a < b:
-                    array.put_tile(turned, -values.transpose(2, 1, 0, 3))
+                array.put_tile(turned, -values.transpose(2, 1, 0, 3))
             array.put_tile(tile, values)
 
         self.room.each_tile(array, work, "project")
