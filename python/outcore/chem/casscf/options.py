@@ -13,7 +13,7 @@ import typer
 from outcore.base.errors import OutcoreError
 from outcore.chem import storage as storage_words
 from outcore.chem.casscf.space import THRESHOLD, AskedSpace
-from outcore.chem.ci.target import AskedStates, read_states
+from outcore.chem.ci.target import MAX_ROOTS, AskedStates, read_states
 from outcore.chem.formats import densities
 from outcore.chem.hf.settings import METHOD, STORAGES
 from outcore.chem.options import DENSITY, DENSITY_OF, STATES, WRITE_FCIDUMP, MoleculeOptions
@@ -115,7 +115,7 @@ class Options(MoleculeOptions):
             raise OutcoreError(
                 errno.EINVAL, f"--storage {self.storage}", detail="fitted integrals have auto and disk"
             )
-        preflight.check_count("--roots", self.roots)
+        preflight.check_count("--roots", self.roots, MAX_ROOTS)
         if self.states is not None:
             instead = {"--irrep": self.irrep, "--roots": self.roots != 1}
             preflight.refuse(instead, "with --states, which names irreps and numbers of states")

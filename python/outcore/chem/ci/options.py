@@ -14,7 +14,7 @@ from outcore.chem import storage as storage_words
 from outcore.chem.active import read as read_active
 from outcore.chem.ci import trexio_states
 from outcore.chem.ci.settings import Settings
-from outcore.chem.ci.target import AskedStates, read_states
+from outcore.chem.ci.target import MAX_ROOTS, AskedStates, read_states
 from outcore.chem.formats import densities
 from outcore.chem.hf.settings import METHOD, STORAGES
 from outcore.chem.options import (
@@ -161,7 +161,7 @@ class Options(MoleculeOptions):
             self._check_file()
         else:
             self._check_molecule()
-        preflight.check_count("--roots", self.roots)
+        preflight.check_count("--roots", self.roots, MAX_ROOTS)
         if self.states is not None:
             self._check_states()
         preflight.check_count("--iterations", self.iterations)

@@ -169,6 +169,18 @@ def test_states_that_cannot_be_are_refused(water, arguments, message):
     assert message in refused(water, "--basis", "sto-3g", *arguments)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--states", "A1:0:1,A2:12:1"], "10 electrons cannot have 2S = 12"),
+        (["--roots", "65"], "it must be from 1 to 64"),
+    ],
+)
+def test_states_that_no_orbitals_have_are_refused_before_the_scf(water, monkeypatch, arguments, message):
+    monkeypatch.delattr("outcore.chem.run.MoleculeRun.stored_scf")
+    assert message in refused(water, "--basis", "sto-3g", *arguments)
+
+
 def test_a_full_report_has_a_line_for_each_figure(water, capsys):
     assert run(water, "--basis", "sto-3g", "--report", "full") == 0
     lines = capsys.readouterr().out.splitlines()
@@ -354,7 +366,6 @@ def test_a_signal_leaves_states_to_go_on_from(chain, tmp_path, sent, ranks):
         (("--group", "Td"), "it may be D2h"),
         (("--spin", "1"), "10 electrons cannot have 1 unpaired"),
         (("--roots", "0"), "--roots 0"),
-        (("--roots", "65"), "65 roots"),
         (("--precision", "single"), "precision 'single' is none of double, mixed"),
         (("--residual", "0"), "--residual 0"),
         (("--vectors", "1"), "1 vectors; there may be 2"),
