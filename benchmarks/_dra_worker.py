@@ -235,12 +235,12 @@ class Zarrs(Zarr):
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        pipeline = {
-            "path": "zarrs.ZarrsCodecPipeline",
-            "validate_checksums": False,
-            "direct_io": task.settings.get("mode") == "direct",
+        pipeline = {  # other entries of the pipeline stay
+            "codec_pipeline.path": "zarrs.ZarrsCodecPipeline",
+            "codec_pipeline.validate_checksums": False,
+            "codec_pipeline.direct_io": task.settings.get("mode") == "direct",
         }
-        import_module("zarr").config.set({"codec_pipeline": pipeline})
+        import_module("zarr").config.set(pipeline)
 
 
 KINDS: dict[str, type[Peer]] = {"h5py": H5py, "TensorStore": TensorStore, "zarr": Zarr, "zarrs": Zarrs}
