@@ -29,7 +29,9 @@ OF_CASSCF = {
     "--cas",
     "--irrep",
     "--integrals",
-}  # a list alone; no FCIDUMP file; exact or fitted integrals
+    "--frozen",
+    "--frozen-virtual",
+}  # a list alone; no FCIDUMP file; exact or fitted integrals; numbers alone, for NEVPT2
 OF_MRCI = {
     "--active",
     "--irrep",

@@ -42,7 +42,7 @@ def peer_of(mf: Any, frozen: int = 1) -> Any:
 
 
 def made(mf: Any, frozen: Any = 1, **settings: Any) -> CCSD:
-    given: dict[str, Any] = {"memory": "1GB", "threads": 1, "auxbasis": AUXILIARY, **TIGHT, **settings}
+    given: dict[str, Any] = {"memory": "2GB", "threads": 1, "auxbasis": AUXILIARY, **TIGHT, **settings}
     return CCSD(mf, frozen, comm=None, **given)
 
 

@@ -33,7 +33,7 @@ def peer(amino: Any) -> Any:
 
 
 def made(mf: Any, **settings: Any) -> CCSD:
-    return CCSD(mf, 1, comm=None, **{"memory": "1GB", "threads": 1, **TIGHT, **settings})
+    return CCSD(mf, 1, comm=None, **{"memory": "2GB", "threads": 1, **TIGHT, **settings})
 
 
 @pytest.fixture(scope="module")
