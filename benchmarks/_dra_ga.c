@@ -188,7 +188,7 @@ int main(int count, char** arguments) {
   check(!each_row(source, take), "read the section");
   if (rank == 0) printf("0 0 1\n");
   fflush(stdout);
-  for (next(line, sizeof line); strncmp(line, "quit", 4) != 0; next(line, sizeof line)) obey(line);
+  for (next(line, sizeof line, 200); strncmp(line, "quit", 4) != 0; next(line, sizeof line, 200)) obey(line);
   DRA_Terminate();
   GA_Terminate();
   MPI_Finalize();

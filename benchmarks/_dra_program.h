@@ -7,23 +7,11 @@
 #include <unistd.h>
 
 #include "_clock.h"
+#include "_commands.h"
 
-static int section, rank;
+static int section;
 static long array_side;
 static const char *directory, *source_file;
-
-/* The next command of rank 0, to all; those that wait sleep. */
-static void next(char* line, int size) {
-  MPI_Request request;
-  int done = 0;
-  if (rank == 0 && !fgets(line, size, stdin)) strcpy(line, "quit");
-  MPI_Ibcast(line, size, MPI_CHAR, 0, MPI_COMM_WORLD, &request);
-  for (;;) {
-    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-    if (done) return;
-    usleep(200);
-  }
-}
 
 /* Neither library has a call for it. */
 static void sync_files(void) {

@@ -192,7 +192,7 @@ int main(int count, char** arguments) {
   setenv(H5FD_SUBFILING_IOC_PER_NODE, arguments[7], 1); /* processes that write, each a subfile or several */
   access_list = subfiling();
   answer(0, 0, 1);
-  for (next(line, sizeof line); strncmp(line, "quit", 4) != 0; next(line, sizeof line)) obey(line);
+  for (next(line, sizeof line, 200); strncmp(line, "quit", 4) != 0; next(line, sizeof line, 200)) obey(line);
   H5Pclose(access_list);
   H5close();
   MPI_Finalize();

@@ -12,26 +12,14 @@
 #include <unistd.h>
 
 #include "_clock.h"
+#include "_commands.h"
 
-static int rank, processes, file;
+static int processes, file;
 static char path[512];
 static char* buffer;
 
 static void check(int failed, const char* what) {
   if (failed) GA_Error((char*)what, failed);
-}
-
-/* The next command of rank 0, to all; those that wait sleep. */
-static void next(char* line, int size) {
-  MPI_Request request;
-  int done = 0;
-  if (rank == 0 && !fgets(line, size, stdin)) strcpy(line, "quit");
-  MPI_Ibcast(line, size, MPI_CHAR, 0, MPI_COMM_WORLD, &request);
-  for (;;) {
-    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
-    if (done) return;
-    usleep(2000);
-  }
 }
 
 /* Moves every request of this process; returns whether the data read were those of request k. */
@@ -89,7 +77,8 @@ int main(int count, char** arguments) {
   buffer = aligned_alloc(4096, 1 << 20);
   if (rank == 0) printf("0 0 1\n");
   fflush(stdout);
-  for (next(line, sizeof line); strncmp(line, "quit", 4) != 0; next(line, sizeof line)) obey(line);
+  for (next(line, sizeof line, 2000); strncmp(line, "quit", 4) != 0; next(line, sizeof line, 2000))
+    obey(line);
   GA_Terminate();
   MPI_Finalize();
   return 0;

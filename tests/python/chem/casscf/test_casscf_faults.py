@@ -8,9 +8,9 @@ import resource
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 
 import pytest
+from conformance.full_disk import fill
 
 from outcore.base.errors import OutcoreError
 from outcore.chem.casscf.kept import KeptOrbitals
@@ -37,13 +37,6 @@ def kept(tmp_path):
 
 def energies(found):
     return [*found["energies_hartree"], *found.get("nevpt2_energies_hartree", [])]
-
-
-def fill(filler):
-    """Fills the disk of a file."""
-    with suppress(OSError), filler.open("wb", buffering=0) as file:
-        while file.write(b"x" * 4096):
-            pass
 
 
 def before(monkeypatch, owner, name, call, act):
@@ -79,7 +72,7 @@ def test_a_disk_that_fills_is_told_and_leaves_what_was_kept(run, small_disk, mon
     expected = energies(run(text, *arguments))
     monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     with monkeypatch.context() as patched:
-        before(patched, *moment, lambda: fill(filler))
+        before(patched, *moment, lambda: fill(small_disk))
         with pytest.raises(OutcoreError, match="No space left on device") as raised:
             run(text, *arguments, "--checkpoint", str(kept))
     assert raised.value.errno == errno.ENOSPC

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import suppress
 
 import ci_water
 import numpy as np
 import pytest
 from ci_dense import orbitals
+from conformance.full_disk import fill
 from test_kept_products import Stop, ended
 from test_solver import solve as solve_any
 
@@ -226,14 +226,12 @@ def test_a_disk_that_fills_leaves_the_small_space_before(given, energy, small_di
     kept, filler = small_disk / "kept", small_disk / "filler"
     kept.mkdir()
 
-    def fill(iteration, basis):
+    def at(iteration, basis):
         if iteration.number == 2:
-            with suppress(OSError), filler.open("wb", buffering=0) as file:
-                while file.write(b"x" * 4096):
-                    pass
+            fill(small_disk)
 
     with pytest.raises(OutcoreError, match=f"{kept}.*No space left on device"):
-        solve(given, tmp_path, checkpoint=kept, on_iteration=fill)
+        solve(given, tmp_path, checkpoint=kept, on_iteration=at)
     filler.unlink()
     solved, _ = solve(given, tmp_path, checkpoint=kept)
     assert solved.kept_iteration == 2

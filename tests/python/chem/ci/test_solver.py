@@ -7,13 +7,13 @@ import errno
 import os
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import ci_water
 import numpy as np
 import pytest
 from ci_products import random_integrals
+from conformance.full_disk import fill
 
 import outcore
 from outcore import OutcoreError
@@ -345,13 +345,11 @@ def test_a_flipped_bit_is_found(given, tmp_path):
 def test_a_disk_that_fills_leaves_the_states_before(given, energy, small_disk, tmp_path):
     kept, filler = small_disk / "kept", small_disk / "filler"
 
-    def fill(iteration, states):
-        with suppress(OSError), filler.open("wb", buffering=0) as file:
-            while file.write(b"x" * 4096):
-                pass
+    def at(iteration, states):
+        fill(small_disk)
 
     with pytest.raises(OutcoreError, match=f"{kept}.*No space left on device"):
-        solve(given, tmp_path, checkpoint=kept, on_iteration=fill)
+        solve(given, tmp_path, checkpoint=kept, on_iteration=at)
     filler.unlink()
     solved, _ = solve(given, tmp_path, checkpoint=kept)
     assert solved.kept_iteration == 1
@@ -361,14 +359,12 @@ def test_a_disk_that_fills_leaves_the_states_before(given, energy, small_disk, t
 def test_scratch_that_fills_leaves_the_states_before(given, energy, small_disk, tmp_path):
     kept, filler = tmp_path / "kept", small_disk / "filler"
 
-    def fill(iteration, states):
+    def at(iteration, states):
         if iteration.number == 2:
-            with suppress(OSError), filler.open("wb", buffering=0) as file:
-                while file.write(b"x" * 4096):
-                    pass
+            fill(small_disk)
 
     with pytest.raises(OutcoreError, match=f"{small_disk}.*No space left on device"):
-        solve(given, small_disk, "disk", 2500, checkpoint=kept, vectors=8, on_iteration=fill)
+        solve(given, small_disk, "disk", 2500, checkpoint=kept, vectors=8, on_iteration=at)
     filler.unlink()
     solved, _ = solve(given, small_disk, "disk", 2500, checkpoint=kept, vectors=8)
     assert solved.kept_iteration >= 2
