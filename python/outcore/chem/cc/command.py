@@ -275,6 +275,8 @@ class CoupledClusterRun(MoleculeRun):
         self._energies(cc)
         if options.triples:
             self._triples(cc)
+        if options.of_density:
+            density_command.of_scf(self, options, cc.scf_object)
 
     def _refuse_amplitudes(self) -> None:
         options = self.options
@@ -444,7 +446,7 @@ class CoupledClusterRun(MoleculeRun):
         seconds = time.monotonic() - begin
         plan = None if cc.plan is None else cc.plan.triples
         predicted = "" if plan is None else _predicted(plan.seconds, seconds)
-        if self.options.of_density:
+        if self.options.of_density and not cc.uncorrelated:
             predicted = " with derivatives and multipliers"
             in_iterations = sum(each.seconds for each in cc.multipliers.iterations)
             self._compare({TRIPLES: seconds - in_iterations})

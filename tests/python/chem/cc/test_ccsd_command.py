@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from cc_support import WATER
 
@@ -222,6 +223,21 @@ def test_triples_of_nothing_are_nothing(water: Path, capsys: Any) -> None:
     assert run(water, "--frozen", "5", "--triples") == 0
     (energy,) = lines_of(capsys.readouterr().out, "(T) energy")
     assert float(energy.split()[2]) == 0.0
+
+
+@pytest.mark.parametrize("more", [(), ("--triples",)])
+def test_where_nothing_is_correlated_the_density_is_that_of_the_scf(
+    water: Path, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    asked, result = ("--gradient", "--dipole", "--json", str(tmp_path / "r")), tmp_path / "r"
+    sets = ("--jkbasis", "def2-svp-jkfit", "--auxbasis", "cc-pvdz-ri")
+    assert run(water, "--integrals", "ri", *sets, "--frozen", "5", *asked, *more) == 0
+    found = json.loads(result.read_text())
+    of_scf = ["ri-scf", str(water), "--basis", "sto-3g", "--auxbasis", "def2-svp-jkfit"]
+    assert cli.run([*of_scf, "--scratch", str(tmp_path), *asked]) == 0
+    expected = json.loads(result.read_text())
+    for name in ("gradient_hartree_per_bohr", "dipole_debye"):
+        assert np.array(found[name]) == pytest.approx(np.array(expected[name]), abs=1e-6)
 
 
 def test_a_run_says_what_was_predicted(water: Path, capsys: Any) -> None:
