@@ -130,6 +130,7 @@ class _Run(MoleculeRun):
     def __init__(self, options: Options) -> None:
         super().__init__(options)
         self._mol = self.build()
+        _check_atoms(self._mol)
         self._kind: Kind = "ROHF" if options.rohf else "UHF" if options.uhf or self._mol.spin else "RHF"
         names: dict[Purpose, str | None] = {}
         if options.method != "scf":
@@ -408,3 +409,17 @@ class _Run(MoleculeRun):
         if options.checkpoint is not None:
             options.checkpoint.mkdir(exist_ok=True)
         return GeometrySteps(self._mol, settings, options.checkpoint, options.trajectory)
+
+
+def _check_atoms(mol: Mole) -> None:
+    """Raises OutcoreError for a molecule without a geometry that internal coordinates could describe."""
+    from pyscf.data.elements import is_ghost_atom
+
+    ghosts = [str(atom + 1) for atom in range(mol.natm) if is_ghost_atom(mol.atom_symbol(atom))]
+    detail = ""
+    if ghosts:
+        detail = f"functions without a nucleus have no bonds: leave the ghosts out (atom {', '.join(ghosts)})"
+    elif mol.natm < 2:
+        detail = "one atom alone has no geometry"
+    if detail:
+        raise OutcoreError(errno.ENOTSUP, "optimise", detail=detail)

@@ -231,6 +231,20 @@ def test_what_has_no_effect_is_refused(tmp_path, arguments, said):
         optimised(tmp_path, *arguments)
 
 
+@pytest.mark.parametrize(
+    ("atoms", "said"),
+    [
+        ("1\n\nHe 0 0 0\n", "one atom alone"),
+        ("3\n\nH 0 0 0\nghost-O 0 0 2\nF 0 0 0.9\n", r"ghosts .*\(atom 2\)"),
+    ],
+)
+def test_atoms_without_a_geometry_are_refused_by_name(tmp_path, atoms, said):
+    path = tmp_path / "atoms.xyz"
+    path.write_text(atoms)
+    with pytest.raises(OutcoreError, match=said):
+        cli.run(["optimize", str(path), "--basis", "sto-3g", "--scratch", str(tmp_path)])
+
+
 def test_a_geometry_of_coupled_cluster_is_where_its_gradient_vanishes(tmp_path):
     found = optimised(tmp_path, "--method", "ccsd(t)", "--frozen", "1")
     assert abs(np.array(found["gradient_hartree_per_bohr"])).max() < 4.5e-4
