@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from outcore.base.errors import NotConverged, OutcoreError
+from outcore.chem import frozen as frozen_orbitals
 from outcore.chem import least
 from outcore.chem import reference as references
 from outcore.chem.cc import disks, forecast
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from outcore.chem.cc.least import AfterIterations
     from outcore.chem.cc.plan.plan import Plan
     from outcore.chem.cc.plan.sizes import Sizes
+    from outcore.chem.frozen import Frozen
     from outcore.chem.gradients.forecast import PredictedPart
     from outcore.chem.mean_field import Kind
     from outcore.chem.ri.auxiliary import Purpose
@@ -65,8 +67,6 @@ class CoupledClusterRun(MoleculeRun):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        from outcore.chem.frozen import before_scf
-
         self.forced, self.asked = options.force, min(self.asked, options.cc_tol)
         if options.has_density:
             self.asked = min(self.asked, ASKED)
@@ -88,13 +88,8 @@ class CoupledClusterRun(MoleculeRun):
         else:
             preflight.refuse({"--orbitals": options.orbitals}, "with closed shells")
         spins = 2 if self._open else 1
-        frozen = before_scf(self._mol, options.frozen, options.frozen_virtual, spins=spins)
-        numbers = range(int(self._mol.nao))
-        if not any(
-            len(frozen.active(spin, numbers, occupied)[0])
-            for spin, occupied in enumerate(self._mol.nelec[:spins])
-        ):
-            self._refuse_amplitudes()
+        frozen = frozen_orbitals.before_scf(self._mol, options.frozen, options.frozen_virtual, spins=spins)
+        self._check_counts(frozen)
         sets: dict[Purpose, str | None] = {"jk": options.jkbasis, "mp2": options.auxbasis}
         self._sets = self.check_auxiliary(self._mol, sets) if options.integrals == "ri" else {}
         self._frozen = frozen
@@ -110,6 +105,12 @@ class CoupledClusterRun(MoleculeRun):
         self._predicted: dict[str, PredictedPart] = {}
         self._predict_memory()
         self.predict_file(METHOD, self._largest_file)
+
+    def _check_counts(self, frozen: Frozen) -> None:
+        """Raises OutcoreError for options that have no effect with so many correlated orbitals. Collective."""
+        occupied, _ = frozen_orbitals.counts(self._mol, frozen, self._spins)
+        if not any(occupied):
+            self._refuse_amplitudes()
 
     # ---- memory ----
 

@@ -141,12 +141,22 @@ def test_open_shells_have_states(water: Path, tmp_path: Path, capsys: Any) -> No
     assert least is not None
 
 
-def test_a_multiplicity_of_open_shells_is_refused_before_anything_is_computed(
-    water: Path, capsys: Any
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--charge", "1", "--spin", "1", "--multiplicity", "3"), "UHF reference"),
+        (("--states", "1000"), "1000 roots; there are 32 of single excitations"),
+        (("--cvs", "1"), "orbital 1 of the core is not occupied and correlated; do not freeze it"),
+        (("--kind", "ea", "--cvs", "2"), "by core-valence separation is not there"),
+        (("--frozen", "5"), "there is nothing to correlate"),
+    ],
+)
+def test_states_that_do_not_exist_are_refused_before_anything_is_computed(
+    water: Path, capsys: Any, options: tuple[str, ...], words: str
 ) -> None:
-    with pytest.raises(OutcoreError, match="UHF reference"):
-        run(water, "--charge", "1", "--spin", "1", "--multiplicity", "3")
-    assert "SCF energy" not in capsys.readouterr().out
+    with pytest.raises(OutcoreError, match=words):
+        run(water, *options)
+    assert "HF energy" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

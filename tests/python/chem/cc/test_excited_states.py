@@ -189,13 +189,6 @@ def test_no_ion_is_missed(kind: str) -> None:
     assert abs(states.energies - every[:2]).max() < 1e-7
 
 
-def test_attachment_to_one_occupied_orbital_is_refused() -> None:
-    with CCSD(mean_field("Be 0 0 0", "6-31g"), 1, comm=None, memory="1GB", threads=1) as cc:
-        cc.kernel()
-        with pytest.raises(OutcoreError, match="one occupied orbital"):
-            cc.eaccsd()
-
-
 def test_one_kind_after_another(ground: Ground) -> None:
     cc = ground("memory")
     first = cc.ipccsd(residual=1e-8)[0]

@@ -172,11 +172,12 @@ def test_another_run_follows_states_of_a_file(tmp_path: Path, open_shell: bool) 
     assert abs(expected[1] - energies[1]) > 1e-5  # nuclei have moved
 
 
-def test_files_of_other_states_are_refused(tmp_path: Path) -> None:
+def test_files_of_other_states_are_refused_before_anything_is_computed(tmp_path: Path, capsys: Any) -> None:
     path, file = tmp_path / "h.xyz", tmp_path / "states.npz"
     atoms = FOUR.replace("; ", "\n")
     path.write_text(f"4\n\n{atoms}\n")
     _run(path, "--states", 1, "--save-states", file)
+    assert "HF energy" in capsys.readouterr().out
     for more, words in (
         (["--states", 1, "--kind", "ip"], "of the kind 'ee', not 'ip'"),
         (["--states", 2], "it has 1 states, fewer than 2"),
@@ -189,5 +190,6 @@ def test_files_of_other_states_are_refused(tmp_path: Path) -> None:
     file.write_bytes(b"no archive")
     with pytest.raises(OutcoreError, match="no file of"):
         _run(path, "--follow", file, "--states", 1)
+    assert "HF energy" not in capsys.readouterr().out
     with pytest.raises(OutcoreError, match=r"must end in \.npz"):
         _run(path, "--save-states", tmp_path / "states.txt")

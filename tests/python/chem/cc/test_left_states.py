@@ -28,6 +28,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 FOUR = "H 0 0 0; H 0 0.1 0.9; H 1.0 0.1 0; H 0.9 0.2 1.2"
 FIVE = ("H 0 0 0; H 0 0.1 0.9; H 1.0 0.1 0; H 0.9 0.2 1.2; H 1.8 0.9 0.4", 0, 1)
 THREE = ("H 0 0 0; H 0 0.1 0.9; H 1.0 0.1 0", 0, 1)
+GHOSTS = "GHOST-H 1.0 0.1 0; GHOST-H 0.9 0.2 1.2"
 DISK = {"storage": "disk", "ladder": "disk", "block": 1}
 PLACES: dict[str, dict[str, Any]] = {"memory": {}, "disk": DISK}
 ON_DISK_LONG = pytest.mark.parametrize("place", ["memory", pytest.param("disk", marks=pytest.mark.long)])
@@ -151,23 +152,49 @@ def test_states_of_open_shells(properties: Any, of_five: FockSpace, kind: str) -
 
 @pytest.mark.parametrize("kind", [pytest.param("ip", marks=pytest.mark.long), "ea"])
 def test_ions_of_open_shells(ground: Ground, properties: Any, of_five: FockSpace, kind: str) -> None:
-    """The lowest alpha states; beta states may lie between them."""
-    spin = ground("five", "memory").spins[0]
-    found = properties("five", "memory", kind, roots=3)
+    check_alpha(of_five, kind, properties("five", "memory", kind, roots=3), ground("five", "memory"))
+
+
+def check_alpha(space: FockSpace, kind: str, found: Any, cc: CCSD) -> None:
+    """As `check`, of ions of open shells: the lowest alpha states; beta states may lie between them."""
+    spin = cc.spins[0]
     alpha = [
         root
         for root, each in enumerate(found.states.vectors)
         if abs(each.singles[: spin.occupied if kind == "ip" else spin.virtual]).max() > 1e-3
     ]
-    every, right, left = of_five.states(kind)
+    every, right, left = space.states(kind)
     assert alpha
     for root in alpha:
-        k = int(np.argmin(abs(every - of_five.energy - found.states.energies[root])))
-        expected = of_five.density(left[k], right[:, k])
-        nuclei = of_five.mol.atom_charges() @ of_five.mol.atom_coords()
-        assert found.dipoles[root] == pytest.approx(nuclei + of_five.moment(expected), abs=1e-6)
-        pole = of_five.pole(right[:, k], left[k], is_attached=kind == "ea")
+        k = int(np.argmin(abs(every - space.energy - found.states.energies[root])))
+        assert every[k] - space.energy == pytest.approx(found.states.energies[root], abs=1e-7)
+        expected = space.density(left[k], right[:, k])
+        nuclei = space.mol.atom_charges() @ space.mol.atom_coords()
+        assert found.dipoles[root] == pytest.approx(nuclei + space.moment(expected), abs=1e-6)
+        pole = space.pole(right[:, k], left[k], is_attached=kind == "ea")
         assert found.pole_strengths[root] == pytest.approx(pole, abs=1e-6)
+
+
+@pytest.mark.parametrize(("kind", "multiplicity"), [("ee", 3), ("ea", None)])
+@pytest.mark.parametrize("place", PLACES)
+def test_states_of_one_occupied_orbital(kind: str, multiplicity: int | None, place: str) -> None:
+    mf = mean_field(f"H 0 0 0; H 0 0.1 0.9; {GHOSTS}", "sto-3g")
+    with start(mf, **PLACES[place]) as cc:
+        found = cc.states(kind, multiplicity=multiplicity, nroots=2, residual=1e-8).properties()
+        check(FockSpace(mf, *cc.amplitudes()), kind, found)
+        singlet, _ = cc.eomee_ccsd_singlet(residual=1e-8)  # the object goes on
+    with start(mf) as cc:
+        assert cc.eomee_ccsd_singlet(residual=1e-8)[0] == pytest.approx(singlet, abs=1e-7)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_states_of_open_shells_with_one_occupied_orbital_of_a_spin(place: str) -> None:
+    atoms, *others = THREE
+    mf = open_mean_field("UHF", (f"{atoms}; GHOST-H 0.9 0.2 1.2", *others), "sto-3g")
+    with start(mf, **PLACES[place]) as cc:
+        space = FockSpace(mf, *cc.amplitudes())
+        check(space, "sf", cc.eomsf_ccsd(nroots=2, residual=1e-8)[1].properties())
+        check_alpha(space, "ea", cc.eaccsd(nroots=3, residual=1e-8)[1].properties(), cc)
 
 
 @pytest.mark.parametrize(

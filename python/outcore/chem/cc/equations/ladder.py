@@ -64,6 +64,7 @@ class Ladder:
         signs: tuple[int, ...] = (0, 1),
     ) -> None:
         self._room, self._spaces, self._integrals, self._name = room, spaces, integrals, name
+        self._signs_of_free = signs
         self._signs = tuple(sign for sign in signs if sign == 0 or spaces.occupied > 1)
         names = [f"A{_NAMES[sign]}{name}" for sign in self._signs]
         self._named = {each: room.array(each) for each in names}
@@ -321,8 +322,13 @@ class Ladder:
 
     def begin_free(self, name: str, *, transposed: bool = False) -> None:
         """Makes arrays of this name for products with amplitudes without symmetry, and gives back those of other
-        products. transposed: with the transposed integrals."""
+        products. transposed: with the transposed integrals. Such amplitudes have differences even with one occupied
+        orbital, where no integrals of differences are stored: then all are made in each product."""
         self.release_products()
+        if self._signs != self._signs_of_free:
+            self._room.release(*self.integrals)
+            self._signs, self.integrals = self._signs_of_free, []
+            self._made = Made.of_pairs(self._integrals.bvo, self._integrals.bvv, len(self._signs))
         names = [f"{name}{_NAMES[sign]}" for sign in self._signs]
         self._free = {each: self._room.array(each) for each in names}
         self._free_shape: tuple[int, ...] = ()

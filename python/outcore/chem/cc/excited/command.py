@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.base.errors import NotConverged, OutcoreError
+from outcore.chem import frozen as frozen_orbitals
 from outcore.chem import least
 from outcore.chem.cc.command import CoupledClusterRun, carry_out
 from outcore.chem.cc.equations.excited import kinds
@@ -19,16 +20,18 @@ from outcore.chem.cc.excited import describe, properties, shown, start_vectors
 from outcore.chem.cc.excited.options import Options
 from outcore.chem.cc.excited.search import LEAST
 from outcore.chem.cc.excited.settings import METHOD
-from outcore.chem.cc.excited.states import States, check_kind, spin_square
+from outcore.chem.cc.excited.states import States, check_counts, check_kind, spin_square
 from outcore.chem.cc.excited.vectors_of_plan import fitted, quickest
 from outcore.chem.cc.iteration import NOTHING
 from outcore.chem.units import HARTREE
 from outcore.cli.run import with_options
+from outcore.job import preflight
 
 if TYPE_CHECKING:
     from outcore.chem.cc.ccsd import CCSD
     from outcore.chem.cc.plan.describe import Describe
     from outcore.chem.davidson import Iteration
+    from outcore.chem.frozen import Frozen
 
 _NANOMETRES = 45.56335252912  # wavelength of a photon of one Hartree
 
@@ -58,9 +61,18 @@ class StatesRun(CoupledClusterRun):
         from outcore.chem import least_memory
         from outcore.chem.cc.least import equations
 
-        _ = self._state_kind  # or it is refused
         of_states = equations(self._sizes(rank, cuts), self.threads, self._least)
         return super()._needs(rank, cuts) | {METHOD: least_memory.left_by_scf(self._mol) + of_states}
+
+    def _check_counts(self, frozen: Frozen) -> None:
+        options, kind, mol = self.options, self._state_kind, self._mol
+        inside, outside = frozen_orbitals.counts(mol, frozen, self._spins)
+        sizes = list(zip(inside, outside, strict=True))
+        occupied, _ = frozen.active(0, range(int(mol.nao)), int(mol.nelec[0]))
+        check_counts(kind, sizes, occupied.tolist(), options.states, options.state_settings().core)
+        if options.follow is not None:
+            check = partial(start_vectors.check, options.follow, mol, kind, options.states)
+            preflight.at_root(self.comm, check)
 
     @property
     def _state_kind(self) -> str:

@@ -8,7 +8,8 @@ import io
 import json
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,7 +125,7 @@ def save(path: Path, of: CCSD, states: States) -> None:
     found: dict[str, Any] = {
         "format": _FORMAT,
         "kind": states.kind_name,
-        "problem": json.dumps(_problem(of)),
+        "problem": json.dumps(_problem(of.mol)),
         "energies": states.energies,
     }
     for spin, (orbitals, each) in enumerate(zip(_orbitals(of), of.spins, strict=True)):
@@ -136,34 +137,52 @@ def save(path: Path, of: CCSD, states: States) -> None:
         np.savez(file, **found)
 
 
+def check(path: Path, mol: Any, kind: str, count: int) -> None:
+    """Raises the errors of `load` that do not depend on orbitals. Not collective."""
+    _read(path, mol, kind, count)
+
+
 def load(path: Path, of: CCSD, kind: str, count: int) -> list[Any]:
     """The first `count` states of a file as start vectors of the present orbitals, which may differ from those of
     the file: nuclei may have moved, other orbitals may be frozen. Not collective.
 
     Raises OutcoreError: the errors of reading a file; EINVAL (no file of states, states of another kind or of other
     basis functions, fewer states, or states that the present orbitals do not have)."""
-    content = io.BytesIO(plain_file.read_bytes(path, _READ, _MAX_BYTES))
+    found = _read(path, of.mol, kind, count)
+    with _no_file_of_states(path):
+        return _vectors(path, found, of, kind, count)
+
+
+@contextmanager
+def _no_file_of_states(path: Path) -> Iterator[None]:
     try:
-        with np.load(content, allow_pickle=False) as file:
-            found = {name: file[name] for name in file.files}
-        if int(found["format"]) != _FORMAT:
-            raise _refused(path, f"its format is {int(found['format'])}, not {_FORMAT}")
-        return _loaded(path, found, of, kind, count)
+        yield
     except OutcoreError:
         raise
     except _NOT_OURS as error:
         raise _refused(path, f"it is no file of `outcore eom --save-states` ({error})") from error
 
 
-def _loaded(path: Path, found: dict[str, Any], of: CCSD, kind: str, count: int) -> list[Any]:
-    if str(found["kind"]) != kind:
-        raise _refused(path, f"its states are of the kind '{found['kind']}', not '{kind}'")
-    before, now = json.loads(str(found["problem"])), _problem(of)
-    if others := [name for name in now if before.get(name) != now[name]]:
-        raise _refused(path, f"its states are of another molecule or basis: {', '.join(others)}")
-    there = len(found["energies"])
-    if count > there:
-        raise _refused(path, f"it has {there} states, fewer than {count}")
+def _read(path: Path, mol: Any, kind: str, count: int) -> dict[str, Any]:
+    """The contents of a file that has `count` states of this kind and molecule."""
+    content = io.BytesIO(plain_file.read_bytes(path, _READ, _MAX_BYTES))
+    with _no_file_of_states(path):
+        with np.load(content, allow_pickle=False) as file:
+            found = {name: file[name] for name in file.files}
+        if int(found["format"]) != _FORMAT:
+            raise _refused(path, f"its format is {int(found['format'])}, not {_FORMAT}")
+        if str(found["kind"]) != kind:
+            raise _refused(path, f"its states are of the kind '{found['kind']}', not '{kind}'")
+        before, now = json.loads(str(found["problem"])), _problem(mol)
+        if others := [name for name in now if before.get(name) != now[name]]:
+            raise _refused(path, f"its states are of another molecule or basis: {', '.join(others)}")
+        there = len(found["energies"])
+        if count > there:
+            raise _refused(path, f"it has {there} states, fewer than {count}")
+    return found
+
+
+def _vectors(path: Path, found: dict[str, Any], of: CCSD, kind: str, count: int) -> list[Any]:
     between = []  # <present orbitals | those of the file>, of occupied and of virtual ones of each spin
     for spin, (orbitals, each) in enumerate(zip(_orbitals(of), of.spins, strict=True)):
         before, o = found[f"orbitals{spin}"], int(found[f"occupied{spin}"])
@@ -200,9 +219,9 @@ def _projected(parts: Sequence[Values], kind: str, between: Sequence[tuple[Value
     return found
 
 
-def _problem(of: CCSD) -> dict[str, Any]:
+def _problem(mol: Any) -> dict[str, Any]:
     """What must be the same for states to be followed, as JSON has it: everything but the places of nuclei."""
-    settings = problem.molecule(of.mol)
+    settings = problem.molecule(mol)
     found: dict[str, Any] = json.loads(
         json.dumps({name: settings[name] for name in _SAME}, default=lambda each: each.tolist())
     )

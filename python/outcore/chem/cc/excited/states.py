@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
+_UNCORRELATED = "there is nothing to correlate"
+
 
 class States:
     """The lowest states of one kind. Constructor and methods are collective. The constructor gives back arrays of
@@ -201,7 +203,7 @@ def check(of: CCSD) -> None:
     if of.settings.fno:
         raise _refused("frozen natural orbitals (fno) are chosen for the ground state alone")
     if of.uncorrelated:
-        raise _refused("there is nothing to correlate")
+        raise _refused(_UNCORRELATED)
     if not of.converged:
         raise OutcoreError(
             errno.EINVAL, METHOD, detail="the amplitudes have not converged; run kernel() first"
@@ -210,18 +212,27 @@ def check(of: CCSD) -> None:
 
 def check_kind(of: CCSD, kind: str, roots: int, core: Sequence[int] = ()) -> None:
     """Raises OutcoreError if this object has no such states, or fewer."""
+    sizes = [each.sizes if each.coefficients.any() else (0, 0) for each in of.spins]
+    check_counts(kind, sizes, [each - 1 for each in of.orbital_names().occupied[0]], roots, core)
+
+
+def check_counts(
+    kind: str, sizes: Sequence[tuple[int, int]], occupied: Sequence[int], roots: int, core: Sequence[int] = ()
+) -> None:
+    """Raises OutcoreError if there are no such states, or fewer.
+
+    sizes: numbers of correlated orbitals, occupied and virtual, of each spin, or once for closed shells. occupied:
+    numbers of the occupied ones of the first spin, from 0. core: see StateSettings."""
     found = kinds.of(kind)
-    sizes = [each.sizes for each in of.spins]
-    if any(not each.coefficients.any() for each in of.spins):
-        raise _refused(f"{found.title}: of one spin nothing is correlated")
-    if min(occupied for occupied, _ in sizes) < found.least_occupied:
-        of_spin = "" if of.restricted else " of a spin"
-        raise _refused(f"{found.title} with one occupied orbital{of_spin} is not there yet")
+    if not all(inside and outside for inside, outside in sizes):
+        raise _refused(
+            f"{found.title}: of one spin nothing is correlated" if len(sizes) > 1 else _UNCORRELATED
+        )
     alpha, beta = sizes[0], sizes[-1]
     if core:
         if not found.by_core:
             raise _refused(f"{found.title} by core-valence separation is not there")
-        lacking = set(core) - {each - 1 for each in of.orbital_names().occupied[0]}
+        lacking = set(core) - set(occupied)
         if lacking:
             raise OutcoreError(
                 errno.EINVAL,

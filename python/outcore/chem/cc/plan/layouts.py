@@ -97,7 +97,7 @@ def _of_states(sizes: Sizes, spaces: Spaces, signs: Mapping[str, Tiling]) -> Ite
     for name in ("Vea", "Rea", "Sea", "Pea"):
         yield _scratch(name, attached)
     yield _scratch("Eea", Layout((v, v, o)))
-    for sign in signs:
+    for sign in "+-":
         for name, of_pairs in (("", spaces.all_pairs.tiling), ("T", spaces.virtual_pairs.tiling)):
             yield _scratch(f"C{name}{sign}", Layout((of_pairs, o)))
             yield _scratch(f"Q{name}{sign}", Layout((of_pairs, Tiling(spaces.occupied**2))))

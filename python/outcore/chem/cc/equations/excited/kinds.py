@@ -54,7 +54,6 @@ class Kind:
     words: tuple[str, str]
     most: Callable[[tuple[int, int], tuple[int, int]], int]
     blocks: OpenStateBlocks | None = None
-    least_occupied: int = 1
     by_core: bool = False
     from_ground: bool = False
     is_ion: bool = False
@@ -107,7 +106,6 @@ KINDS = {
         _closed(LeftTriplets),
         _SINGLE,
         lambda a, _: a[0] * a[1],
-        least_occupied=2,
         by_core=True,
     ),
     "ip": Kind(
@@ -119,7 +117,6 @@ KINDS = {
         _closed(LeftAttached),
         _ATTACHED,
         lambda a, _: a[1],
-        least_occupied=2,
         is_ion=True,
     ),
     "uee": _open(
@@ -129,14 +126,13 @@ KINDS = {
         lambda a, b: a[0] * a[1] + b[0] * b[1],
         from_ground=True,
     ),
-    "usf": _open("EOM-SF-CCSD", open_blocks.SF, _SINGLE, lambda a, b: a[0] * b[1], least_occupied=2),
+    "usf": _open("EOM-SF-CCSD", open_blocks.SF, _SINGLE, lambda a, b: a[0] * b[1]),
     "uip": _open("EOM-IP-CCSD of open shells", open_blocks.IP, _ION, lambda a, b: a[0] + b[0], is_ion=True),
     "uea": _open(
         "EOM-EA-CCSD of open shells",
         open_blocks.EA,
         _ATTACHED,
         lambda a, b: a[1] + b[1],
-        least_occupied=2,
         is_ion=True,
     ),
 }
