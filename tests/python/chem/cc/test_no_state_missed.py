@@ -55,6 +55,19 @@ def energy(cc: CCSD) -> float:
     return float(cc.e_tot - cc.mol.energy_nuc())
 
 
+def test_a_state_is_no_result_before_others_have_been_looked_for() -> None:
+    """Attachment to the singly occupied orbital, whose orbital energy lies above those of two others."""
+    mf = open_mean_field("UHF", ("Be 0 0 0; H 0 0 1.34", 0, 1), "sto-3g")
+    with CCSD(mf, comm=None, memory="1GB", threads=1, **TIGHT) as cc:
+        cc.kernel()
+        found = [cc.states("ea", residual=1e-5, max_cycle=most) for most in range(1, 16)]  # iterations
+    energies = np.array([each.energies[0] for each in found])
+    assert any("may still fall" in each.why for each in found)
+    assert not found[-1].why
+    # The lowest of all eigenvalues of PySCF's matrix.
+    assert energies[np.isfinite(energies)] == pytest.approx(0.16352, abs=1e-4)
+
+
 @pytest.mark.parametrize("kind", ["ee", "sf"])
 @pytest.mark.parametrize("name", OPEN)
 def test_no_state_of_open_shells_is_missed(ground: Ground, space: Any, name: str, kind: str) -> None:

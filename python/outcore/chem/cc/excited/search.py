@@ -93,6 +93,7 @@ class Search(davidson.Search[Iteration]):
         self._multiplied: list[StateVector] = []
         self._new: list[StateVector] = []
         self.found, self.is_whole = 0, False
+        self._doubted = False  # iterations ended before states above the roots were found to stay there
         self._done, self._moved = 0, NOTHING  # since the last iteration
         self._traffic = passes.PassTraffic()
 
@@ -114,13 +115,24 @@ class Search(davidson.Search[Iteration]):
             self.iterate()
         # States of a search that has looked for others are taken as they are, if they have converged.
         may_fall = self._alone and not (self.is_whole and len(self.iterations) == 1)
-        while may_fall and self.converged and not self.exhausted and self._guards > 0:
+        while may_fall and self.converged and self._guards > 0:
+            if self.exhausted:
+                self._doubted = True
+                break
             may_fall = self._look_above()
             self.iterate()
         self._shrink(self.states)
         self._commit(np.eye(self.count), is_whole=self.converged and not self.exhausted)
         self._pool.release(self._vectors)
         return self._vectors
+
+    def unconverged(self) -> list[int]:
+        return list(range(self.count)) if self._doubted else super().unconverged()
+
+    def why(self) -> str:
+        if not self._doubted:
+            return super().why()
+        return f"after {len(self.iterations)} iterations states above the roots may still fall below them"
 
     def _begin(self, guess: FirstState) -> None:
         """Takes a start vector, unless Pauli's principle leaves nothing of it: its rounding errors, scaled to the
