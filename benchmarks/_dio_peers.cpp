@@ -29,7 +29,7 @@
 namespace {
 
 constexpr std::int64_t sizes[] = {4 << 10, 16 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20};
-constexpr std::int64_t moved_bytes = 64 << 20, max_requests = 2048;  // as _dio_worker.py
+constexpr std::int64_t smallest = 32 << 10;  // as _dio_worker.py
 constexpr int outstanding = 16, max_connections = 4;
 
 int rank = 0;
@@ -222,6 +222,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const std::string path = std::string(argv[2]) + "/served";
   const int rounds = std::atoi(argv[3]);
+  const std::int64_t moved_bytes = std::atoll(argv[4]);
   void* raw = nullptr;
   must(posix_memalign(&raw, 4096, outstanding << 20) == 0, "posix_memalign");
   std::fill_n(static_cast<char*>(raw), outstanding << 20, char(1));
@@ -241,7 +242,7 @@ int main(int argc, char** argv) {
         for (const bool writes : {true, false})
           for (const int way : {0, 1, max_connections}) {
             const Kind kind{
-                files[direct],          direct, writes, size, std::min(moved_bytes / size, max_requests),
+                files[direct],          direct, writes, size, moved_bytes / std::max(size, smallest),
                 static_cast<char*>(raw)};
             MPI_Barrier(MPI_COMM_WORLD);
             const double begun = now(), used = processor_seconds();

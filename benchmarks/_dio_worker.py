@@ -1,6 +1,6 @@
-"""One of the two processes of `bench dio`: `_dio_worker.py RESULT ROUNDS DIRECTORY MEMORY..`. Process 0 reads and
-writes the parts of a shared file that are stored at process 0 and at process 1. It writes the seconds of each kind
-of request to RESULT, as JSON lists:
+"""One of the two processes of `bench dio`: `_dio_worker.py RESULT ROUNDS BYTES DIRECTORY MEMORY..`. Process 0 reads
+and writes the parts of a shared file that are stored at process 0 and at process 1, at most BYTES each time. It
+writes the seconds of each kind of request to RESULT, as JSON lists:
 
     MEMORY CACHE OPERATION SIZE local|distant   requests to the file
     network OPERATION SIZE                      MPI messages of the same sizes, as many of them outstanding
@@ -23,8 +23,7 @@ from mpi4py import MPI
 from outcore import GlobalArray, SharedFile, World
 
 SIZES = (4 << 10, 16 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20)
-MOVED_BYTES = 64 << 20  # per measurement, unless requests are very small
-MAX_REQUESTS = 2048
+SMALLEST = 32 << 10  # smaller requests move fewer bytes: as many of them as of this size
 OUTSTANDING = 16
 CACHES = ("buffered", "direct")
 MEMORIES = ("segment", "private")  # the part of a global array, and memory of NumPy
@@ -34,8 +33,9 @@ ENDS = ("asks", "serves")
 Buffer = np.ndarray[Any, np.dtype[np.uint8]]
 
 
-def count_of(size: int) -> int:
-    return min(MOVED_BYTES // size, MAX_REQUESTS)
+def count_of(size: int, moved_bytes: int) -> int:
+    """Number of requests of a measurement."""
+    return moved_bytes // max(size, SMALLEST)
 
 
 def aligned(raw: Buffer, size: int) -> list[Buffer]:
@@ -47,9 +47,9 @@ def aligned(raw: Buffer, size: int) -> list[Buffer]:
 class Requests:
     """Requests of one size to a file whose stripes alternate between both processes."""
 
-    def __init__(self, world: World, size: int, cache: str, memory: Buffer) -> None:
+    def __init__(self, world: World, size: int, cache: str, memory: Buffer, moved_bytes: int) -> None:
         self.file = SharedFile(world, "dio", typical_request=size, placement="local", page_cache=cache)
-        self.size, self.count = size, count_of(size)
+        self.size, self.count = size, count_of(size, moved_bytes)
         self.buffers = aligned(memory, size)
 
     def offset(self, k: int, owner: int) -> int:
@@ -94,9 +94,9 @@ def measure(requests: Requests, rounds: int, processes: list[int]) -> dict[str, 
     return times
 
 
-def by_network(size: int, memory: Buffer, rounds: int) -> dict[str, list[float]]:
+def by_network(size: int, memory: Buffer, rounds: int, moved_bytes: int) -> dict[str, list[float]]:
     """Measures MPI messages. Both processes call it. For a read process 1 sends, as the owner of data does."""
-    buffers, count = aligned(memory, size), count_of(size)
+    buffers, count = aligned(memory, size), count_of(size, moved_bytes)
     times: dict[str, list[float]] = {}
     for operation, sender in (("write", 0), ("read", 1)):
         for _ in range(rounds):
@@ -115,8 +115,8 @@ def by_network(size: int, memory: Buffer, rounds: int) -> dict[str, list[float]]
 
 
 def main() -> None:
-    place, given, scratch, *kinds = sys.argv[1:]
-    rounds, results = int(given), dict[str, list[float]]()
+    place, given, moved, scratch, *kinds = sys.argv[1:]
+    rounds, moved_bytes, results = int(given), int(moved), dict[str, list[float]]()
     with World(nodes="processes", scratch=scratch, memory="500MB") as world:
         processes = world.gather(os.getpid())
         max_bytes = OUTSTANDING * max(SIZES) + 4096
@@ -126,10 +126,10 @@ def main() -> None:
                 "private": np.zeros(max_bytes, np.uint8),
             }
             for size in SIZES:
-                results |= by_network(size, memories["private"], rounds)
+                results |= by_network(size, memories["private"], rounds, moved_bytes)
             for memory, cache, size in itertools.product(kinds, CACHES, SIZES):
                 memories[memory][...] = 1  # touch all pages
-                requests = Requests(world, size, cache, memories[memory])
+                requests = Requests(world, size, cache, memories[memory], moved_bytes)
                 if world.rank == 0:
                     times = measure(requests, rounds, processes)
                     results |= {f"{memory} {cache} {kind}": seconds for kind, seconds in times.items()}

@@ -79,9 +79,9 @@ ALL_OF_WATER = Case("H2O/cc-pVDZ", WATER.atom, "cc-pvdz", "C2v", 0)
 
 def run(options: BenchOptions) -> list[Claim]:
     threads = min(2, cores())
-    claims = _products(options, NITROGEN, threads, repeats=5)
+    claims = _products(options, NITROGEN, threads, repeats=3 if options.quick else 5)
     if options.quick:
-        return claims + _commits(options, NITROGEN, threads, "1GB", interval_s=0.5, iterations=8, pairs=3)
+        return claims + _commits(options, NITROGEN, threads, "1GB", interval_s=0.5, iterations=6, pairs=2)
     claims += _whole(options, NITROGEN, threads)
     claims += _products(options, WATER, threads, repeats=2)
     claims += _commits(
