@@ -76,9 +76,10 @@ PYTHON_FLOORS = (
     "chem",
     "chem.ri",
     "chem.gradients",
-    "chem.ci.hamiltonian",  # both kinds of CI need it
-    "chem.ci.determinants",
+    "chem.ci.hamiltonian chem.ci.space",  # both kinds of CI need these and the next ones
+    "chem.ci.determinants chem.ci.target",
     "chem.ci.orbitals chem.ci.fcidump",
+    "chem.ci.before",
     "chem.ci chem.mrci chem.hf chem.mp2 chem.cc",
     "chem.nevpt2 chem.casscf",
     "chem.least_memory",

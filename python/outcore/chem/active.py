@@ -45,14 +45,20 @@ class Active:
         """For each of these orbitals of a spin whether a list names it."""
         return np.isin(numbers, self.listed[spin] if self.listed is not None else ())
 
-    def check(self, orbitals: int, number_of: Callable[[str], int]) -> None:
+    def check(
+        self, orbitals: int, number_of: Callable[[str], int], of_irreps: Sequence[int] | None = None
+    ) -> None:
         """Checks the choice before an SCF. orbitals: how many the molecule will have. number_of: returns the number
-        of an irrep of its group, by name. Raises OutcoreError (EINVAL)."""
+        of an irrep of its group, by name. of_irreps: number of functions of each irrep, if they are known. Raises
+        OutcoreError (EINVAL)."""
         for spin, listed in enumerate(self.listed or ()):
             orbital_numbers.check(listed, orbitals, orbital_numbers.of_spin(spin, self.listed or ()), _CHOOSE)
         numbers = [number_of(name) for name, _ in self.of_irreps or ()]
         if len(set(numbers)) < len(numbers):
             raise _refused("an irrep is named more than once")
+        for number, (name, count) in zip(numbers, self.of_irreps or (), strict=True):
+            if of_irreps is not None and count > of_irreps[number]:
+                raise _refused(f"{count} orbitals of {name}, but the molecule has {of_irreps[number]}")
 
     def choose(
         self, spin: int, left: Integers, numbers: Integers, irreps: Integers, number_of: Callable[[str], int]

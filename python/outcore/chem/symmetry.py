@@ -193,6 +193,16 @@ def irrep_number(group: str, text: str | int) -> int:
     raise OutcoreError(errno.EINVAL, f"irrep {str(text).strip()}", detail=f"{of} has {', '.join(names)}")
 
 
+def functions_of_irreps(mol: Mole) -> list[int]:
+    """Number of basis functions of each irrep of the abelian group; of all functions for a molecule without
+    symmetry."""
+    if not mol.symmetry:
+        return [int(mol.nao)]
+    groups = len(IRREPS[ABELIAN.get(mol.groupname, mol.groupname)])
+    sizes = [each.shape[1] for each in mol.symm_orb]
+    return [int(each) for each in np.bincount(np.array(mol.irrep_id) % 10, sizes, groups)]
+
+
 def made_symmetric(
     mol: Mole, coefficients: Matrix, overlap: Matrix, energies: Matrix, spaces: Integers
 ) -> Symmetric:

@@ -175,33 +175,30 @@ class _Run(MoleculeRun):
         return self.threads * made + least_bytes(n, columns, rows, counts, 1, self.threads, "auto", others)
 
     def _check_orbitals(self, mol: Mole) -> None:
-        """Checks active and frozen orbitals before the SCF."""
+        """Checks orbitals and states before the SCF."""
         from outcore.chem import frozen
+        from outcore.chem.ci import before
+        from outcore.chem.ci.orbitals import count_before_scf
         from outcore.chem.nevpt2.orbitals import refuse_lists
-        from outcore.chem.symmetry import irrep_number
 
         options, n = self.options, int(mol.nao)
-        space = options.space()
+        space, known = options.space(), [before.whole(mol)]
         if space.of_irreps is not None:
             space.check_irreps(mol)
+            electrons = space.electrons(int(mol.nelectron))
+            pair = (electrons + int(mol.spin)) // 2, (electrons - int(mol.spin)) // 2
+            known.append(before.of_names(mol, space.of_irreps, [pair]))
         elif options.avas is not None:
             space.check_atomic(mol)
         else:
-            numbers = np.arange(n)
+            numbers = np.arange(count_before_scf(mol))
             active, electrons = space.places(sum((numbers < each).astype(np.int64) for each in mol.nelec))
-            self._check_spins(mol, electrons, len(active))
+            pair = (electrons + int(mol.spin)) // 2, (electrons - int(mol.spin)) // 2
+            known.append(before.of_count(len(active), pair))
         if options.nevpt2:
             asked = frozen.of(mol, options.frozen, options.frozen_virtual, [(range(n), min(mol.nelec))])
             refuse_lists(asked)
-        for each in options.groups(mol.spin):
-            if each.irrep is not None:
-                irrep_number(str(mol.groupname) if mol.symmetry else "C1", each.irrep)
-            if (mol.nelectron - each.spin) % 2:
-                raise OutcoreError(
-                    errno.EINVAL,
-                    f"--states {options.states}",
-                    detail=f"{mol.nelectron} electrons cannot have 2S = {each.spin}",
-                )
+        before.check_states(mol, known, options.groups(int(mol.spin)))
 
     def _check_spins(self, mol: Mole, electrons: int, orbitals: int) -> None:
         """Checks that the active space has states of each spin."""

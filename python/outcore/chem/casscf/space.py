@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 
 from outcore.base.errors import OutcoreError
 from outcore.chem.active import read
-from outcore.chem.symmetry import ABELIAN, IRREPS, irrep_number, made_symmetric
+from outcore.chem.symmetry import (
+    ABELIAN,
+    IRREPS,
+    functions_of_irreps,
+    irrep_number,
+    made_symmetric,
+)
 
 Matrix = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -80,10 +86,20 @@ class AskedSpace:
             raise _refused(f"--cas has {self.cas[1]} orbitals, --active {number}")
 
     def check_irreps(self, mol: Any) -> None:
-        """Checks the names of irreps. Raises OutcoreError (EINVAL)."""
-        number_of = partial(irrep_number, _group(mol))
+        """Checks names of irreps, and numbers of orbitals for each. Raises OutcoreError (EINVAL)."""
+        number_of, counts = partial(irrep_number, _group(mol)), functions_of_irreps(mol)
         for text in (self.active, self.core):
-            read(text).check(int(mol.nao), number_of)
+            read(text).check(int(mol.nao), number_of, counts)
+
+    def electrons(self, total: int) -> int:
+        """The number of active electrons for numbers of each irrep. total: of all electrons. Raises OutcoreError
+        (EINVAL)."""
+        if self.cas is not None:
+            return total - 2 * self._pairs_below(total)
+        left = total - 2 * sum(count for _, count in read(self.core).of_irreps or ())
+        if left < 0:
+            raise _refused(f"--core {self.core}: there are {total} electrons")
+        return left
 
     def check_atomic(self, mol: Any) -> None:
         """Checks that each name of `avas` is that of some atomic orbitals. Raises OutcoreError (EINVAL)."""

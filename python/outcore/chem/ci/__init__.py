@@ -4,8 +4,8 @@ Names are loaded at first use: `outcore.chem.ci.FCI`, `outcore.chem.ci.MRCI`.
 
 Files:
 
-    command, options, settings, view:
-        `outcore fci`
+    command, options, settings, before, view:
+        `outcore fci`, and checks before its SCF
     fci, fci_solver:
         the object, and the solver of PySCF's CASCI and CASSCF
     hamiltonian, orbitals, fcidump:

@@ -118,18 +118,19 @@ class _Run(MoleculeRun):
         return {METHOD: least_memory.stored_scf(mol, Settings(storage=self.options.storage), self.threads)}
 
     def _check_orbitals(self, mol: Mole) -> None:
-        """Checks frozen and active orbitals, and spins, before the SCF."""
-        from outcore.chem import active, frozen
-        from outcore.chem.ci.target import check_spin
-        from outcore.chem.symmetry import irrep_number
+        """Checks orbitals and states before the SCF."""
+        from outcore.chem.ci import before
+        from outcore.chem.ci.target import AskedStates
 
         options = self.options
-        numbers, spins = range(int(mol.nao)), mol.nelec if options.uhf else (min(mol.nelec),)
-        frozen.of(mol, options.frozen, options.frozen_virtual, [(numbers, int(each)) for each in spins])
-        group = str(mol.groupname) if mol.symmetry else "C1"
-        active.read(options.active, len(spins)).check(len(numbers), partial(irrep_number, group))
-        for each in options.groups():
-            check_spin(int(mol.nelectron), len(numbers), each.spin)
+        before.check(
+            mol,
+            options.groups() or (AskedStates(options.irrep, int(mol.spin), options.roots),),
+            frozen_orbitals=options.frozen,
+            frozen_virtual=options.frozen_virtual,
+            active_orbitals=options.active,
+            unrestricted=options.uhf,
+        )
 
     def _made(self, mf: Any, **more: Any) -> FCI:
         from outcore.chem.ci.fci import FCI

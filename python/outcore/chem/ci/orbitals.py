@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -164,7 +164,7 @@ class _Taken:
 
 
 @dataclass
-class _Given:
+class GivenOrbitals:
     """Orbitals of one spin, or of both, by occupation and energy. numbers: their numbers in the mean-field object,
     from 0. filled: how many of them are full."""
 
@@ -175,7 +175,9 @@ class _Given:
     filled: int
 
     @classmethod
-    def of(cls, coefficients: Any, energies: Any, occupations: Any, overlap: Matrix, most: int) -> _Given:
+    def of(
+        cls, coefficients: Any, energies: Any, occupations: Any, overlap: Matrix, most: int
+    ) -> GivenOrbitals:
         """Sorts orbitals; raises OutcoreError unless they are real and orthonormal. most: electrons that an orbital
         can hold."""
         if np.iscomplexobj(coefficients):
@@ -195,6 +197,19 @@ class _Given:
             int((held == most).sum()),
         )
 
+    @classmethod
+    def in_order(cls, orbitals: int, filled: int, single: int) -> GivenOrbitals:
+        """So many orbitals, without coefficients and energies: full ones, then singly occupied, then empty ones."""
+        occupations = np.repeat([2, 1, 0], [filled, single, orbitals - filled - single])
+        return cls(np.empty((0, orbitals)), np.empty(0), occupations, np.arange(orbitals), filled)
+
+
+def count_before_scf(mol: Mole) -> int:
+    """How many orbitals an SCF will have: one for each linearly independent combination of functions."""
+    from pyscf.scf import hf
+
+    return int(hf.check_linear_dependency(hf.get_ovlp(mol)).shape[1])
+
 
 def _taken(
     mf: Any, frozen: frozen_orbitals.Asked, virtual: frozen_orbitals.Asked, active: Asked, group: str | None
@@ -212,7 +227,8 @@ def _taken(
     )
     overlap, most = mf.get_ovlp(), 1 if len(occupations) == 2 else 2
     given = [
-        _Given.of(c, e, o, overlap, most) for c, e, o in zip(coefficients, energies, occupations, strict=True)
+        GivenOrbitals.of(c, e, o, overlap, most)
+        for c, e, o in zip(coefficients, energies, occupations, strict=True)
     ]
     left_out = frozen_orbitals.of(mol, frozen, virtual, [(each.numbers, each.filled) for each in given])
     wanted = read_active(active, len(given))
@@ -227,30 +243,25 @@ def _taken(
             symmetric = made_symmetric(labelled, c, overlap, each.energies, spaces)
             c, irreps = symmetric.coefficients, symmetric.irreps
             notes += [note for note in symmetric.notes if note not in notes]
-        core, chosen, held = _chosen(each, left_out, wanted, spin, irreps, partial(irrep_number, name))
+        core, picked, held = chosen(each, left_out, wanted, spin, irreps, partial(irrep_number, name))
         notes += [held] if held and held not in notes else []
         found.core.append(np.ascontiguousarray(c[:, core]))
-        found.active.append(np.ascontiguousarray(c[:, chosen]))
-        found.irreps.append(irreps[chosen])
+        found.active.append(np.ascontiguousarray(c[:, picked]))
+        found.irreps.append(irreps[picked])
     cores, counts = ([each.shape[1] for each in kind] for kind in (found.core, found.active))
-    if len(set(cores)) > 1 or len(set(counts)) > 1:
-        raise _refused(
-            f"{cores[0]} frozen and {counts[0]} active orbitals of spin alpha, {cores[-1]} and {counts[-1]} of "
-            "spin beta; give lists that are as long for both"
-        )
+    found.electrons = mol.nelec[0] - cores[0], mol.nelec[1] - cores[0]
+    check_counts(cores, counts, found.electrons)
     if (np.bincount(found.irreps[0], minlength=8) != np.bincount(found.irreps[-1], minlength=8)).any():
         raise _refused(
             "active orbitals of spin alpha and beta are not of the same irreps; take another number of active "
             "orbitals, or group C1"
         )
-    found.electrons = mol.nelec[0] - cores[0], mol.nelec[1] - cores[0]
-    _check_count(counts[0], found.electrons)
     found.notes = tuple(notes)
     return found
 
 
-def _chosen(
-    given: _Given,
+def chosen(
+    given: GivenOrbitals,
     left_out: frozen_orbitals.Frozen,
     wanted: Active,
     spin: int,
@@ -260,8 +271,8 @@ def _chosen(
     """Positions of the doubly occupied orbitals and of the active ones, and a note about doubly occupied orbitals
     that the user has not frozen, if any."""
     left = np.concatenate(left_out.active(spin, given.numbers, given.filled))
-    chosen = wanted.choose(spin, left, given.numbers, irreps, number_of)
-    free = chosen if wanted.named else left
+    picked = wanted.choose(spin, left, given.numbers, irreps, number_of)
+    free = picked if wanted.named else left
     core = np.setdiff1d(np.arange(given.filled), free)
     single = np.setdiff1d(np.flatnonzero(given.occupations == 1), np.concatenate([core, free]))
     if len(single):
@@ -269,10 +280,18 @@ def _chosen(
             f"orbital {given.numbers[single[0]]} (from 0) holds one electron: it has to be active, not frozen"
         )
     held = ", ".join(str(each) for each in np.sort(given.numbers[np.intersect1d(core, left)]))
-    return core, chosen, f"orbitals {held} (from 0) are not active and stay occupied" if held else ""
+    return core, picked, f"orbitals {held} (from 0) are not active and stay occupied" if held else ""
 
 
-def _check_count(count: int, electrons: tuple[int, int]) -> None:
+def check_counts(cores: Sequence[int], counts: Sequence[int], electrons: tuple[int, int]) -> None:
+    """Checks numbers of doubly occupied and of active orbitals, one for each spin with its own orbitals. electrons:
+    (alpha, beta) in active orbitals. Raises OutcoreError (EINVAL)."""
+    if len(set(cores)) > 1 or len(set(counts)) > 1:
+        raise _refused(
+            f"{cores[0]} frozen and {counts[0]} active orbitals of spin alpha, {cores[-1]} and {counts[-1]} of "
+            "spin beta; give lists that are as long for both"
+        )
+    count = counts[0]
     if count < max(electrons):
         raise _refused(
             f"{count} active orbitals cannot hold {electrons[0]} alpha and {electrons[1]} beta electrons"

@@ -11,6 +11,7 @@ from outcore.base.errors import OutcoreError
 
 if TYPE_CHECKING:
     from outcore.chem.ci.hamiltonian import Hamiltonian
+    from outcore.chem.ci.space import Orbitals
 
 MAX_ROOTS = 64
 _STATES = re.compile(r"\s*([^:,\s]+)\s*:\s*(\d{1,3})\s*:\s*(\d{1,3})\s*", re.ASCII)
@@ -66,7 +67,7 @@ def read_states(text: str) -> tuple[AskedStates, ...]:
 
 
 def of(
-    hamiltonian: Hamiltonian,
+    hamiltonian: Orbitals,
     electrons: tuple[int, int],
     *,
     irrep: int = 0,
@@ -84,7 +85,7 @@ def of(
 
     Raises OutcoreError (EINVAL) for impossible states.
     """
-    total, n = sum(electrons), hamiltonian.orbitals
+    total, n = sum(electrons), len(hamiltonian.irreps)
     wanted = electrons[0] - electrons[1] if spin is None else spin
     if wanted < 0 and spin is None:  # more beta than alpha electrons: the same states with spins exchanged
         wanted = -wanted if not hamiltonian.unrestricted else wanted

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from outcore.chem.ci import before as of_all
+from outcore.chem.ci.target import AskedStates
 from outcore.chem.mrci import references
-from outcore.chem.mrci.orbitals import Group, check_choice
+from outcore.chem.mrci.orbitals import check_choice
 from outcore.chem.mrci.tables import check_disk, min_table_bytes
+from outcore.chem.symmetry import functions_of_irreps
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
@@ -24,7 +25,7 @@ def check(
     world: World,
     mol: Mole,
     choice: OrbitalChoice | None,
-    irrep: str | int | None,
+    states: AskedStates,
     settings: Settings,
     free: Allowance,
 ) -> None:
@@ -32,8 +33,7 @@ def check(
 
     Raises OutcoreError: EINVAL; EFBIG (references); ENOSPC (integrals)."""
     with world.together("check a multireference CI"):
-        if irrep is not None:
-            Group.of(mol).number_of(irrep)
+        of_all.check_states(mol, [of_all.whole(mol)], [states])
     if choice is None:
         return
     electrons = mol.nelec[0] - choice.frozen, mol.nelec[1] - choice.frozen
@@ -44,15 +44,6 @@ def check(
             references.of_file(settings.references, choice, sum(electrons))
         else:
             references.check_space(choice, sum(electrons))
-    tables = min_table_bytes(_counts(mol), apart + choice.internal)
+    tables = min_table_bytes(functions_of_irreps(mol), apart + choice.internal)
     if tables > free.bytes // 2:
         check_disk(world, tables)
-
-
-def _counts(mol: Mole) -> list[int]:
-    """Number of basis functions of each irrep."""
-    groups = len(Group.of(mol).irreps)
-    if groups == 1:
-        return [int(mol.nao)]
-    sizes = [each.shape[1] for each in mol.symm_orb]
-    return [int(each) for each in np.bincount(np.array(mol.irrep_id) % 10, sizes, groups)]

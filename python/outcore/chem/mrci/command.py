@@ -119,6 +119,7 @@ class _Run(MoleculeRun):
 
     def _check(self, mol: Mole, choice: OrbitalChoice | None) -> dict[Purpose, Mole]:
         """Checks the calculation before an SCF. Returns the molecules with auxiliary sets."""
+        from outcore.chem.ci.target import AskedStates
         from outcore.chem.mrci import before
         from outcore.job.processes import free_memory_of_each
 
@@ -128,7 +129,8 @@ class _Run(MoleculeRun):
                 sets = self.check_auxiliary(mol, {"jk": options.jkbasis, "mp2": options.auxbasis})
         if not options.estimate:
             free = free_memory_of_each(self.world, options.memory_bytes, self.threads)
-            before.check(self.world, mol, choice, options.irrep, Settings(**options.settings()), free)
+            states = AskedStates(options.irrep, int(mol.spin), options.roots)
+            before.check(self.world, mol, choice, states, Settings(**options.settings()), free)
         return sets
 
     def _predict_memory(self, mol: Mole, kind: Kind, first: MRCI | None, sets: dict[Purpose, Mole]) -> None:

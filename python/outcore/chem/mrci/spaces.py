@@ -14,6 +14,7 @@ from outcore.base.errors import OutcoreError
 from outcore.chem import active as active_orbitals
 from outcore.chem import frozen as frozen_orbitals
 from outcore.chem.active import Active
+from outcore.chem.symmetry import functions_of_irreps
 
 Integers = NDArray[np.int64]
 
@@ -168,7 +169,7 @@ def before_scf(mol: Any, asked: Asked, number_of: Callable[[str], int]) -> Orbit
         return choose(mol, asked, given).choice
     frozen_orbitals.of(mol, asked.frozen, asked.frozen_virtual, [(given.numbers, given.filled)])
     for each in (inactive, active):
-        each.check(len(given.numbers), number_of)
+        each.check(len(given.numbers), number_of, functions_of_irreps(mol))
     return None
 
 

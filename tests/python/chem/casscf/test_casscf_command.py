@@ -386,7 +386,7 @@ def test_an_estimate_computes_no_energy(run):
         ),
         (
             ["--active", "A1=1,B1=3", "--cas", "4,4"],
-            "0 doubly occupied and 3 active orbitals of B1, but there are 1",
+            "3 orbitals of B1, but the molecule has 1",
         ),
         (["--cas", "4,4", "--core", "A1=2"], "--core has no effect without --active of irreps"),
         (["--active", "A1=2", "--core", "2"], "--core 2: give a number for each irrep"),
@@ -408,6 +408,25 @@ def test_what_has_no_effect_or_cannot_be_is_refused(run, arguments, message):
 def test_the_group_that_stands_for_that_of_a_linear_molecule_is_named(run):
     with pytest.raises(OutcoreError, match=r"Sigma_g-.*\(D2h, which stands for Dooh, has Ag, B1g"):
         run(N2, "--cas", "6,6", "--irrep", "Sigma_g-")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--cas", "4,4", "--irrep", "Ag"], r"irrep Ag \(point group C2v has A1, A2, B1, B2\)"),
+        (["--cas", "2,2", "--roots", "5"], "find 5 roots: there are at most 4 determinants"),
+        (["--cas", "2,2", "--active", "A1=2", "--irrep", "B1"], "have no determinant of irrep B1"),
+        (["--cas", "2,2", "--active", "A1=2", "--states", "A1:4:1"], "2 electrons cannot have 2S = 4"),
+        (["--active", "A1=2", "--core", "A1=2,B1=2"], "2 orbitals of B1, but the molecule has 1"),
+        (["--active", "A1=1", "--core", "A1=4,B1=1,B2=2"], "there are 10 electrons"),
+        (["--cas", "10,8"], "0 doubly occupied and 8 active orbitals, but there are 7"),
+    ],
+)
+def test_what_no_orbitals_have_is_refused_before_the_scf(run, monkeypatch, arguments, message):
+    monkeypatch.delattr("outcore.chem.casscf.command._Run._mean_field")
+    monkeypatch.delattr("outcore.chem.casscf.command._Run._first")
+    with pytest.raises(OutcoreError, match=message):
+        run(WATER, *arguments)
 
 
 def test_a_list_of_frozen_orbitals_is_refused_before_the_scf(run, monkeypatch):

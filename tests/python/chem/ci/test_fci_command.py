@@ -174,11 +174,46 @@ def test_states_that_cannot_be_are_refused(water, arguments, message):
     [
         (["--states", "A1:0:1,A2:12:1"], "10 electrons cannot have 2S = 12"),
         (["--roots", "65"], "it must be from 1 to 64"),
+        (["--irrep", "B3u"], "irrep B3u (point group C2v has A1, A2, B1, B2)"),
+        (["--group", "C2", "--irrep", "A1"], "irrep A1 (point group C2 has A, B)"),
+        (["--states", "A1:0:1,E1:0:1"], "irrep E1 (point group C2v has A1, A2, B1, B2)"),
+        (["--active", "8"], "8 active orbitals, but 7 are left beside 0 frozen ones"),
+        (["--frozen", "1", "--active", "7"], "7 active orbitals, but 6 are left beside 1 frozen ones"),
+        (["--active", "4"], "4 active orbitals cannot hold 5 alpha and 5 beta electrons"),
+        (["--frozen", "0", "--active", "0,1,2,3"], "4 active orbitals cannot hold"),
+        (["--active", "B1=2"], "2 orbitals of B1, but the molecule has 1"),
+        (["--frozen", "4", "--active", "2", "--roots", "5"], "there are at most 4 determinants"),
+        (["--active", "A1=2", "--irrep", "B1"], "have no determinant of irrep B1"),
+        (["--active", "A1=2", "--states", "A1:0:1,A1:4:1"], "2 active orbitals have no state of 2S = 4"),
+        (["--spin", "2", "--frozen", "0,4", "--active", "2"], "orbital 4 (from 0) holds one electron"),
+        (["--uhf", "--frozen", "0/0,1"], "give lists that are as long for both"),
     ],
 )
-def test_states_that_no_orbitals_have_are_refused_before_the_scf(water, monkeypatch, arguments, message):
+def test_what_no_orbitals_have_is_refused_before_the_scf(water, monkeypatch, arguments, message):
     monkeypatch.delattr("outcore.chem.run.MoleculeRun.stored_scf")
+    monkeypatch.delattr("outcore.chem.run.MoleculeRun.first_orbitals")
     assert message in refused(water, "--basis", "sto-3g", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--irrep", "B2g"], "2 electrons in 2 orbitals have no determinant of irrep B2g"),
+        (["--irrep", "Ag", "--roots", "3"], "find 3 roots: there are at most 2 determinants"),
+        (["--roots", "3"], "find 3 roots: there are at most 2 determinants"),
+        (["--uhf", "--irrep", "B2g"], "have no determinant of irrep B2g"),
+    ],
+)
+def test_states_that_a_molecule_lacks_are_refused_before_the_scf(tmp_path, monkeypatch, arguments, message):
+    hydrogen = tmp_path / "hydrogen.xyz"
+    hydrogen.write_text("2\n\nH 0 0 0\nH 0 0 0.74\n")
+    monkeypatch.delattr("outcore.chem.run.MoleculeRun.stored_scf")
+    assert message in refused(hydrogen, "--basis", "sto-3g", *arguments)
+
+
+def test_too_many_active_orbitals_are_refused_before_the_scf(water, monkeypatch):
+    monkeypatch.delattr("outcore.chem.run.MoleculeRun.stored_scf")
+    assert "115 orbitals, at most 64 can be correlated" in refused(water, "--basis", "cc-pvqz")
 
 
 def test_a_full_report_has_a_line_for_each_figure(water, capsys):
@@ -361,7 +396,7 @@ def test_a_signal_leaves_states_to_go_on_from(chain, tmp_path, sent, ranks):
         (("--frozen-virtual", "3"), "3 virtual ones frozen, but there are only 2"),
         (("--no-solve",), "--no-solve has no effect without --write-fcidump"),
         (("--no-solve", "--write-fcidump", "x", "--roots", "2"), "--roots has no effect with --no-solve"),
-        (("--irrep", "B3u"), "C2v has the irreps A1, A2, B1, B2"),
+        (("--irrep", "B3u"), "C2v has A1, A2, B1, B2"),
         (("--group", "D2h"), "the molecule has C2v, not D2h"),
         (("--group", "Td"), "it may be D2h"),
         (("--spin", "1"), "10 electrons cannot have 1 unpaired"),

@@ -198,6 +198,7 @@ def test_too_few_iterations(water):
         ((*SPACE, "--references", "symetry"), "symetry"),
         (("--basis", "6-31g", "--active", "0,40"), "there is no orbital 40: they are 0 to 12"),
         (("--basis", "6-31g", "--active", "A1=3,E=1"), "irrep E"),
+        (("--basis", "6-31g", "--active", "A1=3,B1=3"), "3 orbitals of B1, but the molecule has 2"),
         (("--basis", "6-31g", "--active", "A1:3"), "'A1:3' is neither a number of orbitals nor a list"),
         (("--basis", "6-31g", "--active", "20"), "20 active orbitals, but there are 13"),
         (("--basis", "6-31g", "--inactive", "6", "--active", "6"), "6 inactive orbitals for 5 alpha"),
