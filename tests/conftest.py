@@ -6,6 +6,9 @@ import os
 import shutil
 import signal
 import tempfile
+from collections.abc import Iterator
+
+import pytest
 
 if "OUTCORE_CACHE" not in os.environ:
     os.environ["OUTCORE_CACHE"] = tempfile.mkdtemp(prefix="outcore-test-cache-")
@@ -29,3 +32,26 @@ def pytest_collection_finish() -> None:
 def pytest_unconfigure() -> None:
     """The end of the process collects everything."""
     gc.unfreeze()
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """PySCF and BLAS use one thread: several wait for each other in loops, which is slow beside other tests."""
+    try:
+        from pyscf import lib
+    except ImportError:
+        yield
+        return
+    from outcore.parallel.team import blas_of_one_thread
+
+    before = lib.num_threads()
+    lib.num_threads(1)
+    with blas_of_one_thread():
+        yield
+    lib.num_threads(before)
+
+
+@pytest.fixture
+def short_surveys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples of two-electron integrals, by which a run chooses what it keeps, are small: enough for any energy."""
+    monkeypatch.setattr("outcore.chem.hf.plan._SURVEY_SECONDS", 0.1)

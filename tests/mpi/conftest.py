@@ -75,6 +75,12 @@ def computed_once(comm):
     return value
 
 
+@pytest.fixture(autouse=True, scope="module")
+def pyscf_of_one_thread(request):
+    if "pyscf" in sys.modules:
+        request.getfixturevalue("one_thread")
+
+
 @pytest.fixture(autouse=True)
 def together(comm):
     """Starts each test at the same time at all ranks, so that a failure in one does not disturb the next."""

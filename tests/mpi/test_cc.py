@@ -44,7 +44,7 @@ def make() -> tuple[Any, float, float]:
         return mf, cc.kernel()[0], cc.ccsd_t()
 
 
-@pytest.mark.parametrize("storage", ["auto", "disk"])
+@pytest.mark.parametrize("storage", [pytest.param("auto", marks=pytest.mark.long), "disk"])
 def test_energies_do_not_depend_on_processes(comm: Any, computed_once: Any, storage: str) -> None:
     mf, energy, triples = computed_once("ccsd of water", make)
     with CCSD(mf, 1, comm=comm, storage=storage, **SETTINGS) as cc:
@@ -56,7 +56,15 @@ def test_energies_do_not_depend_on_processes(comm: Any, computed_once: Any, stor
 
 
 @pytest.mark.processes(2)
-@pytest.mark.parametrize("method", ["dcsd", "ccd", "lccd", "cc2"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "dcsd",
+        pytest.param("ccd", marks=pytest.mark.long),
+        pytest.param("lccd", marks=pytest.mark.long),
+        "cc2",
+    ],
+)
 def test_energies_of_other_methods_do_not_depend_on_processes(
     comm: Any, computed_once: Any, method: str
 ) -> None:
@@ -160,7 +168,7 @@ def test_damaged_integrals_are_an_error_of_all(
     assert set(comm.allgather(caught.value.errno)) == {errno.EIO}
 
 
-@pytest.mark.parametrize("method", ["_exchange_rings", "_add_pairs"])
+@pytest.mark.parametrize("method", [pytest.param("_exchange_rings", marks=pytest.mark.long), "_add_pairs"])
 def test_an_iteration_of_one_process_goes_on_on_all(
     comm: Any, computed_once: Any, shared_tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

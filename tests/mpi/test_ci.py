@@ -63,15 +63,15 @@ def solve(
 @pytest.mark.parametrize(
     ("nodes", "kind", "elements", "slots", "parity"),
     [
-        ("hosts", "global", 1900, 1, 1),
+        pytest.param("hosts", "global", 1900, 1, 1, marks=pytest.mark.long),
         ("hosts", "disk", 600, 2, 1),
         ("processes", "disk", 20000, 1, 0),
         ("hosts", "strips", 6 * 576, 2, 1),
-        ("processes", "strips", 20 * 576, 1, 1),
+        pytest.param("processes", "strips", 20 * 576, 1, 1, marks=pytest.mark.long),
         ("processes", "strips", 20 * 576, 2, 0),
         ("processes", "rows", 3000, 2, 1),
-        ("processes", "rows", 20000, 1, 0),
-        ("hosts", "rows", 3000, 1, 1),
+        pytest.param("processes", "rows", 20000, 1, 0, marks=pytest.mark.long),
+        pytest.param("hosts", "rows", 3000, 1, 1, marks=pytest.mark.long),
     ],
 )
 def test_energies_are_pyscfs_on_every_process(
@@ -89,7 +89,12 @@ def test_energies_are_pyscfs_on_every_process(
 
 
 @pytest.mark.parametrize(
-    ("kind", "elements", "kept"), [("disk", 1250, False), ("strips", 20 * 576, True), ("global", 1250, True)]
+    ("kind", "elements", "kept"),
+    [
+        pytest.param("disk", 1250, False, marks=pytest.mark.long),
+        ("strips", 20 * 576, True),
+        pytest.param("global", 1250, True, marks=pytest.mark.long),
+    ],
 )
 def test_packed_vectors_are_the_same_on_every_process(
     comm, computed_once, given, shared_tmp_path, kind, elements, kept
@@ -211,7 +216,10 @@ def test_states_are_found_by_all(comm, given, shared_tmp_path):
 
 
 @pytest.mark.processes(2)
-@pytest.mark.parametrize(("nodes", "kind", "elements"), [("hosts", "disk", 600), ("processes", "rows", 1000)])
+@pytest.mark.parametrize(
+    ("nodes", "kind", "elements"),
+    [pytest.param("hosts", "disk", 600, marks=pytest.mark.long), ("processes", "rows", 1000)],
+)
 def test_products_are_gone_on_with_by_all(comm, given, shared_tmp_path, monkeypatch, nodes, kind, elements):
     class Stop(Exception):
         pass

@@ -52,8 +52,18 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("fitted", [False, True])
-@pytest.mark.parametrize("name", WAYS)
+FITTED = ("irreps", "fast_newton", "to_rks", "density_fit, J alone")
+"""Ways that run always with fitted integrals; the others run so with stored ones."""
+
+
+@pytest.mark.parametrize(
+    ("name", "fitted"),
+    [
+        pytest.param(name, fitted, marks=() if fitted == (name in FITTED) else pytest.mark.long)
+        for name in WAYS
+        for fitted in (False, True)
+    ],
+)
 def test_energy_is_pyscfs_on_every_process(comm, computed_once, shared_tmp_path, name, fitted):
     call, kind, given = WAYS[name]
 

@@ -49,7 +49,7 @@ def placed(where: str) -> dict[str, Any]:
     return {"ladder": where, "block": 1, "storage": "disk" if where == "disk" else "auto"}
 
 
-@pytest.mark.parametrize("where", ["memory", "disk"])
+@pytest.mark.parametrize("where", [pytest.param("memory", marks=pytest.mark.long), "disk"])
 def test_energies_do_not_depend_on_processes(comm: Any, computed_once: Any, where: str) -> None:
     mf, expected = computed_once(f"states of water, {where}", lambda: make(where))
     found = energies(mf, comm, where, **placed(where))
@@ -73,7 +73,7 @@ def make_converged(reference: str, kinds: tuple[Any, ...]) -> tuple[Any, list[fl
 @pytest.mark.parametrize(
     ("reference", "kinds"),
     [
-        ("water", (EE,)),
+        pytest.param("water", (EE,), marks=pytest.mark.long),
         ("water", (IP, EA)),
         pytest.param("amino", (IP,), marks=pytest.mark.long),
         pytest.param("water", (TRIPLETS,), marks=pytest.mark.long),

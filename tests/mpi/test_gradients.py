@@ -19,7 +19,11 @@ AMINO = "N 0.02 0.01 0; H 0.9 0.1 0.3; H -0.5 0.85 -0.1"
 HYDROXYL = "O 0.02 0.01 0; H 0.9 0.1 0.3"
 LOOSE = {"conv_tol": 1e-3, "conv_tol_normt": 1e-2}  # the steps are those of one process, converged or not
 ONE = {"conv_tol": 0.9, "conv_tol_normt": 0.9}  # one iteration, of some thousand small contractions
-OTHERS = [("disk", False), ("auto", True)]  # of places, and whether there are triple excitations
+OTHERS = [
+    ("auto", False),
+    ("disk", False),
+    ("auto", True),
+]  # of places, and whether there are triple excitations
 
 
 def converged(mf):
@@ -33,7 +37,7 @@ def pyscfs(fitted: bool):
     return converged(mf.density_fit() if fitted else mf).nuc_grad_method().kernel()
 
 
-@pytest.mark.parametrize("storage", ["auto", "disk"])
+@pytest.mark.parametrize("storage", [pytest.param("auto", marks=pytest.mark.long), "disk"])
 def test_with_fitted_integrals_it_is_pyscfs(comm, computed_once, storage):
     expected = computed_once("fitted", lambda: pyscfs(True))
     with ri.RHF(gto.M(atom=WATER, basis="6-31g*", verbose=0), storage=storage) as mf:
@@ -59,7 +63,13 @@ SCFS = {
 }
 
 
-@pytest.mark.parametrize("name", SCFS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(each, marks=() if each in ("stored", "ROHF", "stored UHF") else pytest.mark.long)
+        for each in SCFS
+    ],
+)
 def test_of_every_scf_it_is_that_of_one_process(comm, computed_once, name):
     method, given, atoms, spin = SCFS[name]
     mol = gto.M(atom=atoms, basis="6-31g", spin=spin, verbose=0)
@@ -73,7 +83,13 @@ def test_of_every_scf_it_is_that_of_one_process(comm, computed_once, name):
 
 
 @pytest.mark.parametrize(
-    ("kind", "storage"), [("RHF", "auto"), ("RHF", "disk"), ("UHF", "auto"), ("UHF", "disk")]
+    ("kind", "storage"),
+    [
+        pytest.param("RHF", "auto", marks=pytest.mark.long),
+        ("RHF", "disk"),
+        ("UHF", "auto"),
+        pytest.param("UHF", "disk", marks=pytest.mark.long),
+    ],
 )
 def test_of_mp2_it_is_that_of_one_process(comm, computed_once, kind, storage):
     atoms, spin = (WATER, 0) if kind == "RHF" else (AMINO, 1)
@@ -93,7 +109,7 @@ def test_of_mp2_it_is_that_of_one_process(comm, computed_once, kind, storage):
 
 @pytest.mark.parametrize(
     ("storage", "triples"),
-    [("auto", False), ("disk", True), *(pytest.param(*each, marks=pytest.mark.long) for each in OTHERS)],
+    [("disk", True), *(pytest.param(*each, marks=pytest.mark.long) for each in OTHERS)],
 )
 def test_of_ccsd_it_is_that_of_one_process(comm, computed_once, storage, triples):
     mol = gto.M(atom=WATER, basis="6-31g", verbose=0)
@@ -157,6 +173,7 @@ def test_slabs_of_one_process_are_not_made_again_on_all(comm, computed_once, sha
     [("disk", True), *(pytest.param(*each, marks=pytest.mark.long) for each in OTHERS)],
 )
 @pytest.mark.timeout(240, method="thread")
+@pytest.mark.processes(2)
 def test_of_ccsd_of_open_shells_it_is_that_of_one_process(comm, computed_once, storage, triples):
     mol = gto.M(atom=HYDROXYL, spin=1, basis="sto-3g", verbose=0)
 

@@ -39,7 +39,7 @@ def water(world, **settings):
     return MRCI.from_mean_field(mean_field(WATER), inactive=1, active=6, comm=world, **settings)
 
 
-@pytest.mark.parametrize("vector_memory", [None, 100_000, 2_000])
+@pytest.mark.parametrize("vector_memory", [None, pytest.param(100_000, marks=pytest.mark.long), 2_000])
 def test_energies(comm, vector_memory):
     with World(comm, memory="300MB") as world, water(world, vector_memory=vector_memory) as ci:
         assert ci.kernel() == pytest.approx(ENERGY, abs=1e-9)
@@ -59,7 +59,9 @@ def test_a_density_is_written_once_and_is_that_of_all(comm, shared_tmp_path):
     assert electrons == pytest.approx(10)
 
 
-@pytest.mark.parametrize("share", [1.5, 1.0, 0.5, 0.01])
+@pytest.mark.parametrize(
+    "share", [1.5, pytest.param(1.0, marks=pytest.mark.long), 0.5, pytest.param(0.01, marks=pytest.mark.long)]
+)
 def test_so_much_of_the_vectors_is_in_memory(comm, share, monkeypatch):
     """Some memory stays free between records."""
     monkeypatch.setattr(vectors, "UNIT_ELEMENTS", 64)
@@ -79,7 +81,7 @@ def test_integrals_on_disk(comm):
         assert ci.streamed_bytes > 0
 
 
-@pytest.mark.parametrize("bound", [1e-7, 1e-8])
+@pytest.mark.parametrize("bound", [1e-7, pytest.param(1e-8, marks=pytest.mark.long)])
 def test_packed_energies_are_within_their_bound(comm, computed_once, bound):
     def alone():
         with water(None, residual=1e-9) as ci:
@@ -228,7 +230,7 @@ def test_all_get_the_error_of_a_disk_that_fills(comm, small_disk, shared_tmp_pat
         assert ci.went_on and ci.kept_iteration == done[-1] >= 2
 
 
-@pytest.mark.parametrize("method", ["read", "write", "erase"])
+@pytest.mark.parametrize("method", ["read", pytest.param("write", marks=pytest.mark.long), "erase"])
 def test_all_get_the_error_of_one_record(comm, monkeypatch, method):
     """The first record, at the process that has the first block."""
 

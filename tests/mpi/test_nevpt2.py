@@ -9,7 +9,7 @@ from outcore.base.errors import OutcoreError
 
 
 @pytest.mark.processes(2)
-@pytest.mark.parametrize("storage", ["auto", "disk"])
+@pytest.mark.parametrize("storage", [pytest.param("auto", marks=pytest.mark.long), "disk"])
 def test_energy_is_that_of_one_process(comm, computed_once, shared_tmp_path, storage):
     import pyscf
     from pyscf import fci, lib, mcscf, mrpt

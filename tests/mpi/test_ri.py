@@ -34,8 +34,15 @@ def pyscfs_energies(method, correlated, mol, frozen):
     return mf.e_tot, correlated(mf, frozen=frozen).kernel()
 
 
-@pytest.mark.parametrize("storage", ["auto", "disk"])
-@pytest.mark.parametrize("nodes", ["hosts", "processes"])
+@pytest.mark.parametrize(
+    ("nodes", "storage"),
+    [
+        ("hosts", "auto"),
+        ("processes", "disk"),
+        pytest.param("hosts", "disk", marks=pytest.mark.long),
+        pytest.param("processes", "auto", marks=pytest.mark.long),
+    ],
+)
 @pytest.mark.parametrize(
     ("method", "correlated", "given", "frozen"),
     [
@@ -67,7 +74,7 @@ def test_rows_can_be_read_by_each_process_alone(comm):
         np.testing.assert_allclose(everyone[0], everyone[-1], atol=1e-12)
 
 
-@pytest.mark.parametrize("storage", ["auto", "disk"])
+@pytest.mark.parametrize("storage", [pytest.param("auto", marks=pytest.mark.long), "disk"])
 def test_j_and_k_of_a_symmetric_molecule_on_every_process(comm, storage):
     mol = molecule(atom="O 0 .7 0; O 0 -.7 0; H .9 .8 .3; H -.9 -.8 .3", basis="6-31g*")
     random = np.random.default_rng(1).normal(size=(mol.nao, mol.nao))

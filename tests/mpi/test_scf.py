@@ -30,16 +30,25 @@ def molecule(**given) -> gto.Mole:
     return gto.M(verbose=0, **given)
 
 
-@pytest.mark.parametrize("integrals", ["disk", "direct", "mixed", "auto"])
+MOLECULES = {
+    "large shells": ("RHF", {"atom": "H 0 0 0; F 0 0 0.917", "basis": {"H": "cc-pvdz", "F": "cc-pvqz"}}),
+    "cartesian": ("RHF", {"atom": WATER, "basis": "6-31g*", "cart": True}),
+    "open shell": ("UHF", {"atom": "O 0 0 0; O 0 0 1.2", "basis": "6-31g*", "spin": 2}),
+}
+FEW = [("large shells", "disk"), ("cartesian", "direct"), ("cartesian", "auto"), ("open shell", "mixed")]
+
+
+@pytest.mark.usefixtures("short_surveys")
 @pytest.mark.parametrize(
-    ("method", "given"),
+    ("name", "integrals"),
     [
-        ("RHF", {"atom": "H 0 0 0; F 0 0 0.917", "basis": {"H": "cc-pvdz", "F": "cc-pvqz"}}),
-        ("RHF", {"atom": WATER, "basis": "6-31g*", "cart": True}),
-        ("UHF", {"atom": "O 0 0 0; O 0 0 1.2", "basis": "6-31g*", "spin": 2}),
+        pytest.param(name, way, marks=() if (name, way) in FEW else pytest.mark.long)
+        for name in MOLECULES
+        for way in ("disk", "direct", "mixed", "auto")
     ],
 )
-def test_energy_is_pyscfs_on_every_process(comm, computed_once, shared_tmp_path, integrals, method, given):
+def test_energy_is_pyscfs_on_every_process(comm, computed_once, shared_tmp_path, name, integrals):
+    method, given = MOLECULES[name]
     mol = molecule(**given)
     settings = {"storage": integrals, "scratch": str(shared_tmp_path), "screening": 1e-12}
     if integrals == "mixed":
@@ -47,9 +56,7 @@ def test_energy_is_pyscfs_on_every_process(comm, computed_once, shared_tmp_path,
     with getattr(scf, method)(mol, **settings) as mf:
         mf.conv_tol = 1e-11
         energy = mf.kernel()
-    expected = computed_once(
-        f"{method} {given}", lambda: getattr(reference, method)(mol).run(conv_tol=1e-11).e_tot
-    )
+    expected = computed_once(name, lambda: getattr(reference, method)(mol).run(conv_tol=1e-11).e_tot)
     assert energy == pytest.approx(expected, abs=1e-9)
     assert len(set(comm.allgather(energy))) == 1
 
@@ -115,8 +122,17 @@ def with_own_records(integrals, **settings):
         return mf.kernel(), mf.stored_summary
 
 
-@pytest.mark.parametrize("integrals", ["disk", "mixed", "auto"])
-@pytest.mark.parametrize("nodes", ["hosts", "processes"])
+@pytest.mark.usefixtures("short_surveys")
+@pytest.mark.parametrize(
+    ("nodes", "integrals"),
+    [
+        *(("hosts", "disk"), ("processes", "mixed"), ("hosts", "auto")),
+        *(
+            pytest.param(*each, marks=pytest.mark.long)
+            for each in (("processes", "disk"), ("hosts", "mixed"), ("processes", "auto"))
+        ),
+    ],
+)
 def test_energy_is_the_same_whoever_reads_the_records(comm, shared_tmp_path, integrals, nodes):
     mol = molecule(atom=WATER, basis="cc-pvtz")
     settings = {"screening": 1e-12, "record_bytes": 1 << 16}
@@ -329,7 +345,7 @@ def test_a_disk_that_fills_ends_the_job_everywhere_with_one_error(comm, filling_
     assert len(set(comm.allgather(str(caught.value)))) == 1
 
 
-@pytest.mark.parametrize("records", ["own", "any"])
+@pytest.mark.parametrize("records", [pytest.param("own", marks=pytest.mark.long), "any"])
 def test_a_mixed_run_recomputes_what_a_full_disk_does_not_take(comm, filling_disk, records):
     mol = molecule(atom=WATER, basis="cc-pvtz")
     with World(scratch=filling_disk) as world:

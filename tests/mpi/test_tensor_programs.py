@@ -5,11 +5,14 @@ import os
 
 import pytest
 from conformance import random_programs
+from conformance.many import many
 from conformance.random_statements import RandomStatements
 
 import outcore
 
 PROGRAMS = int(os.environ.get("OUTCORE_PROGRAMS", "24"))
+FEW = PROGRAMS if "OUTCORE_PROGRAMS" in os.environ else 12
+"""So many of them are not long."""
 GROUP = 4
 
 
@@ -26,7 +29,7 @@ def world_of(comm, shared_tmp_path):
 
 @pytest.mark.timeout(1200)
 @pytest.mark.filterwarnings("ignore:invalid value")
-@pytest.mark.parametrize("first", range(10_000, 10_000 + PROGRAMS, GROUP))
+@pytest.mark.parametrize("first", many(range(10_000, 10_000 + PROGRAMS, GROUP), FEW))
 def test_statements(world_of, first):
     with world_of(first) as world:
         for seed in range(first, first + GROUP):
@@ -35,7 +38,7 @@ def test_statements(world_of, first):
 
 @pytest.mark.timeout(1200)
 @pytest.mark.filterwarnings("ignore:invalid value")
-@pytest.mark.parametrize("first", range(30_000, 30_000 + PROGRAMS // 4, 2))
+@pytest.mark.parametrize("first", many(range(30_000, 30_000 + PROGRAMS // 4, 2), FEW // 4))
 def test_recorded_programs(world_of, first):
     with world_of(first) as world:
         for seed in range(first, first + 2):

@@ -36,10 +36,22 @@ pytestmark = pytest.mark.skipif(not in_checkout(), reason="not a checkout")
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("dev", {"CMAKE_BUILD_TYPE": "Release", "OUTCORE_TESTS": "ON", "OUTCORE_SANITIZE": ""}),
+        pytest.param(
+            "dev",
+            {"CMAKE_BUILD_TYPE": "Release", "OUTCORE_TESTS": "ON", "OUTCORE_SANITIZE": ""},
+            marks=pytest.mark.long,
+        ),
         ("release", {"CMAKE_BUILD_TYPE": "Release", "OUTCORE_TESTS": "OFF", "OUTCORE_SANITIZE": ""}),
-        ("asan", {"CMAKE_BUILD_TYPE": "RelWithDebInfo", "OUTCORE_SANITIZE": "address,undefined"}),
-        ("tsan", {"CMAKE_BUILD_TYPE": "RelWithDebInfo", "OUTCORE_SANITIZE": "thread"}),
+        pytest.param(
+            "asan",
+            {"CMAKE_BUILD_TYPE": "RelWithDebInfo", "OUTCORE_SANITIZE": "address,undefined"},
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "tsan",
+            {"CMAKE_BUILD_TYPE": "RelWithDebInfo", "OUTCORE_SANITIZE": "thread"},
+            marks=pytest.mark.long,
+        ),
         ("tidy", {"CMAKE_CXX_CLANG_TIDY": "clang-tidy;--quiet", "OUTCORE_TESTS": "OFF"}),
     ],
 )

@@ -119,8 +119,15 @@ def run_and_kill(
 
 @pytest.mark.launcher
 @pytest.mark.timeout(60 + 15 * KILLS)
-@pytest.mark.parametrize("job", [ARRAY, CHECKPOINT], ids=["array", "checkpoint"])
-@pytest.mark.parametrize("processes, nodes", [(2, "hosts"), (2, "processes")])
+@pytest.mark.parametrize(
+    ("job", "processes", "nodes"),
+    [
+        pytest.param(ARRAY, 2, "hosts", id="array of hosts"),
+        pytest.param(CHECKPOINT, 2, "processes", id="checkpoint of processes"),
+        pytest.param(ARRAY, 2, "processes", id="array of processes", marks=pytest.mark.long),
+        pytest.param(CHECKPOINT, 2, "hosts", id="checkpoint of hosts", marks=pytest.mark.long),
+    ],
+)
 def test_each_job_finds_what_the_one_before_has_committed(tmp_path, job, processes, nodes):
     local = nodes == "processes"
     for node in range(processes):

@@ -20,6 +20,8 @@ from outcore.chem import ri
 from outcore.chem.driver import RootDriven
 from outcore.chem.hf import scf
 
+pytestmark = pytest.mark.usefixtures("short_surveys", "one_thread")
+
 WATER = "O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587"
 OTHER = WATER.replace("0.757", "0.85")
 AUXILIARY = "def2-universal-jkfit"
@@ -167,12 +169,28 @@ WAYS = {
 }
 
 
+REPEATED = {
+    "restricted, triplet",
+    "restricted, one electron",
+    "irreps of both spins",
+    "to_rks",
+    "to_rks, long range",
+    "to_uks",
+    "fast_newton, open shells",
+    "pickle, unrestricted",
+    "get_veff, both spins",
+}
+every_way = pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=pytest.mark.long if each in REPEATED else ()) for each in WAYS]
+)
+
+
 def check(ours, theirs, call):
     expected = call(theirs)
     np.testing.assert_allclose(call(ours), expected, rtol=0, atol=1e-9 if np.ndim(expected) == 0 else 1e-6)
 
 
-@pytest.mark.parametrize("name", WAYS)
+@every_way
 def test_with_stored_integrals(name, tmp_path):
     call, kind, given = WAYS[name]
     mol = molecule(given).copy()
@@ -180,7 +198,7 @@ def test_with_stored_integrals(name, tmp_path):
         check(mf, getattr(reference, kind)(molecule(given).copy()), call)
 
 
-@pytest.mark.parametrize("name", WAYS)
+@every_way
 def test_with_fitted_integrals(name):
     call, kind, given = WAYS[name]
     with getattr(ri, kind)(molecule(given).copy(), AUXILIARY) as mf:
@@ -193,7 +211,9 @@ def test_with_fitted_integrals(name):
             check(mf, theirs, call)
 
 
-@pytest.mark.parametrize("integrals", ["disk", "mixed", "direct", "auto"])
+@pytest.mark.parametrize(
+    "integrals", ["disk", pytest.param("mixed", marks=pytest.mark.long), "direct", "auto"]
+)
 @pytest.mark.parametrize("omega", [0.3, -0.3, 0.0])
 @pytest.mark.parametrize("hermi", [0, 1, 2])
 def test_jk_of_another_operator(integrals, omega, hermi, tmp_path):

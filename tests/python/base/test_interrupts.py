@@ -220,13 +220,15 @@ def ended_by(number, command, cycles=0, **environment):
     return process.returncode, errors
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
-    ("storage", "ranks"),
+    ("storage", "ranks", "number"),
     [
-        ("direct", 1),
-        ("disk", 1),
-        pytest.param("disk", 4, marks=pytest.mark.launcher),
+        ("direct", 1, signal.SIGINT),
+        ("disk", 1, signal.SIGTERM),
+        pytest.param("disk", 4, signal.SIGINT, marks=pytest.mark.launcher),
+        pytest.param("direct", 1, signal.SIGTERM, marks=pytest.mark.long),
+        pytest.param("disk", 1, signal.SIGINT, marks=pytest.mark.long),
+        pytest.param("disk", 4, signal.SIGTERM, marks=[pytest.mark.launcher, pytest.mark.long]),
     ],
 )
 def test_a_command_ends_with_the_status_of_its_signal(tmp_path, number, storage, ranks):
@@ -246,7 +248,7 @@ def test_a_command_ends_with_the_status_of_its_signal(tmp_path, number, storage,
 
 
 @pytest.mark.launcher
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGTERM])
 def test_the_status_is_that_of_the_signal_with_open_mpi(tmp_path, number, open_mpi):
     pytest.importorskip("pyscf")
     command = [sys.executable, "-m", "outcore", "scf", str(chain(tmp_path, 10)), "--basis", "aug-cc-pvdz"]
@@ -258,7 +260,7 @@ def test_the_status_is_that_of_the_signal_with_open_mpi(tmp_path, number, open_m
     assert [each.name for each in tmp_path.iterdir()] == ["chain.xyz"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGTERM])
 def test_a_run_goes_on_from_what_one_kept_that_a_signal_ended(tmp_path, number):
     pytest.importorskip("pyscf")
     command = [sys.executable, "-m", "outcore", "scf", str(chain(tmp_path, 14)), "--basis", "6-31g"]

@@ -83,7 +83,10 @@ SPECIAL = PARTS.format("scipy.special", "_support_alternative_backends")
 LINALG = PARTS.format("scipy.linalg", "_matfuncs")
 
 
-@pytest.mark.parametrize(("code", "names", "last"), [(SPECIAL, 200, "softmax"), (LINALG, 30, "expm")])
+@pytest.mark.parametrize(
+    ("code", "names", "last"),
+    [(SPECIAL, 200, "softmax"), pytest.param(LINALG, 30, "expm", marks=pytest.mark.long)],
+)
 def test_names_of_what_a_module_is_made_of_come_without_the_rest_and_are_those_of_all_of_it(
     code, names, last
 ):

@@ -22,6 +22,18 @@ def pytest_runtest_setup() -> None:
     resources.resident_bytes = lambda: max(0, _resident_bytes() - left)
 
 
+@pytest.fixture(autouse=True)
+def surveys(request: pytest.FixtureRequest) -> None:
+    """Those of modules that test what a sample says are whole ones."""
+    if request.module.__name__ not in ("test_estimate", "test_plan", "test_scf", "test_scf_command"):
+        request.getfixturevalue("short_surveys")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def pyscf_of_one_thread(one_thread: None) -> None:
+    """PySCF and BLAS use one."""
+
+
 @pytest.fixture(autouse=True, scope="module")
 def held_memory() -> Iterator[None]:
     """Gives back what the tests of a module have freed."""

@@ -208,7 +208,13 @@ def kept(mf, tmp_path_factory):
     return top, energies
 
 
-@pytest.mark.parametrize("one, other", list(itertools.permutations(EVERY, 2)))
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param(one, other, marks=pytest.mark.long if other == "qdnevpt2" and one != "nevpt2" else ())
+        for one, other in itertools.permutations(EVERY, 2)
+    ],
+)
 def test_what_one_method_has_kept_is_not_taken_for_that_of_another(mf, kept, tmp_path, one, other):
     """Each method finds no checkpoint of its own, or refuses the other one by name; its energy is right."""
     directories, energies = kept

@@ -163,7 +163,7 @@ def test_coupled_cluster_of_pyscf_takes_it(water_scf, water_reference):
     assert ours.kernel()[0] == pytest.approx(theirs.kernel()[0], abs=1e-7)
 
 
-@pytest.mark.parametrize("xc", ["b3lyp", "camb3lyp", "hse06", "pbe"])
+@pytest.mark.parametrize("xc", ["b3lyp", pytest.param("camb3lyp", marks=pytest.mark.long), "hse06", "pbe"])
 def test_kohn_sham_with_hybrids_of_every_kind(xc):
     mol = molecule(atom=WATER, basis="6-31g")
     mf = dft.RKS(mol, xc=xc)

@@ -140,38 +140,14 @@ def test_bad_input_is_explained(water, arguments, message):
 
 
 @pytest.mark.launcher
-def test_energies_do_not_depend_on_processes_or_placement(water, tmp_path):
+@pytest.mark.parametrize("storage", [pytest.param("auto", marks=pytest.mark.long), "disk"])
+def test_energies_do_not_depend_on_processes_or_placement(water, tmp_path, storage):
     pytest.importorskip("mpi4py")
-    energies = []
-    for ranks, storage in (("1", "auto"), ("2", "auto"), ("2", "disk")):
-        results = tmp_path / f"{ranks}.{storage}.json"
-        command = [
-            sys.executable,
-            "-m",
-            "outcore",
-            "rimp2",
-            str(water),
-            "--basis",
-            "cc-pvdz",
-            "--ranks",
-            ranks,
-        ]
-        command += [
-            "--storage",
-            storage,
-            "--conv-tol",
-            "1e-12",
-            "--scratch",
-            str(tmp_path),
-            "--json",
-            str(results),
-        ]
-        answer = subprocess.run(command, check=False, capture_output=True, text=True, timeout=200)
-        assert answer.returncode == 0, answer.stderr
-        data = json.loads(results.read_text())
-        energies.append([data["energy_hartree"], data["correlation_hartree"]])
-    for other in energies[1:]:
-        assert other == pytest.approx(energies[0], abs=1e-10)
+    alone, results = tmp_path / "alone.json", tmp_path / "results.json"
+    common = ("--basis", "cc-pvdz", "--conv-tol", "1e-12")
+    assert run("rimp2", water, *common, "--json", str(alone)) == 0
+    own_process("rimp2", water, results, *common, "--ranks", "2", "--storage", storage)
+    assert energies(results) == pytest.approx(energies(alone), abs=1e-10)
 
 
 # ---- estimates ----
@@ -189,7 +165,7 @@ def test_an_estimate_computes_nothing(water, tmp_path, capsys):
 
 
 @pytest.mark.launcher
-@pytest.mark.parametrize("ranks", ["1", "2"])
+@pytest.mark.parametrize("ranks", ["1", pytest.param("2", marks=pytest.mark.long)])
 def test_bytes_are_as_predicted(tmp_path, ranks):
     """With so little memory that caches do not hold the transformed arrays. With so few integrals, MP2 drops
     many elements while they are in caches, so they are never written; others leave a cache before their chunk
@@ -236,7 +212,14 @@ def own_process(command: str, path: Path, results: Path, *arguments: str) -> str
 
 
 @pytest.mark.memory
-@pytest.mark.parametrize("arguments", [("--storage", "disk"), (), ("--uhf",)])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(("--storage", "disk"), marks=pytest.mark.long),
+        (),
+        pytest.param(("--uhf",), marks=pytest.mark.long),
+    ],
+)
 def test_memory_stays_within_the_budget(tmp_path, arguments):
     """The budget leaves so little memory beside that of the process itself that not all integrals fit."""
     path, results = tmp_path / "ethane.xyz", tmp_path / "results"
@@ -496,7 +479,13 @@ def undisturbed(tmp_path_factory) -> tuple[float, float]:
 
 @pytest.mark.launcher
 @pytest.mark.parametrize(
-    "stage", ["three_index/manifest", "orbitals/manifest", "mp2.0/manifest", "pairs.all/manifest"]
+    "stage",
+    [
+        pytest.param("three_index/manifest", marks=pytest.mark.long),
+        pytest.param("orbitals/manifest", marks=pytest.mark.long),
+        "mp2.0/manifest",
+        pytest.param("pairs.all/manifest", marks=pytest.mark.long),
+    ],
 )
 def test_a_run_killed_in_any_stage_is_finished_by_another_number_of_processes(tmp_path, undisturbed, stage):
     """Killed as soon as the previous stage was committed, or has begun."""

@@ -70,8 +70,17 @@ def close(mine: tuple[np.ndarray, ...], theirs: tuple[np.ndarray, ...], toleranc
 # ---- J and K ----
 
 
-@pytest.mark.parametrize("cart", [False, True])
-@pytest.mark.parametrize("name", MOLECULES)
+every_molecule = pytest.mark.parametrize(
+    ("name", "cart"),
+    [
+        pytest.param(name, cart, marks=pytest.mark.long if cart == number % 2 else ())
+        for number, name in enumerate(MOLECULES)
+        for cart in (False, True)
+    ],
+)
+
+
+@every_molecule
 def test_j_and_k_of_any_density_are_those_without_symmetry(name, cart):
     atoms, basis, _ = MOLECULES[name]
     mol = molecule(atoms, basis, turned=cart, cart=cart)
@@ -172,8 +181,7 @@ def test_rows_are_those_without_symmetry_up_to_a_rotation(cart):
 # ---- exchange of symmetric densities ----
 
 
-@pytest.mark.parametrize("cart", [False, True])
-@pytest.mark.parametrize("name", MOLECULES)
+@every_molecule
 def test_j_and_k_of_symmetric_densities_of_any_sign(name, cart):
     """Also for more orbitals than are transformed at once."""
     atoms, basis, _ = MOLECULES[name]
@@ -226,8 +234,17 @@ def test_orbitals_of_irreps_make_their_density():
 # ---- energies ----
 
 
-@pytest.mark.parametrize("storage", ["auto", "disk"])
-@pytest.mark.parametrize("method, spin, charge", [("RHF", 0, 0), ("UHF", 1, 1), ("ROHF", 1, 1)])
+@pytest.mark.parametrize(
+    ("method", "spin", "charge", "storage"),
+    [
+        ("RHF", 0, 0, "auto"),
+        ("UHF", 1, 1, "disk"),
+        ("ROHF", 1, 1, "disk"),
+        pytest.param("RHF", 0, 0, "disk", marks=pytest.mark.long),
+        pytest.param("UHF", 1, 1, "auto", marks=pytest.mark.long),
+        pytest.param("ROHF", 1, 1, "auto", marks=pytest.mark.long),
+    ],
+)
 def test_energies_are_those_without_symmetry(method, spin, charge, storage):
     mol = molecule(PEROXIDE, "6-31g*", turned=True, spin=spin, charge=charge)
     energies = []

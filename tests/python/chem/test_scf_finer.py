@@ -53,8 +53,14 @@ def exact(geometry: str, kind: str, basis: str = "6-31g*", spin: int = 0) -> flo
 
 
 @pytest.mark.usefixtures("empty_crude_densities")
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("storage", ["disk", "mixed", "auto"])
+@pytest.mark.parametrize(
+    ("storage", "kind"),
+    [
+        pytest.param(storage, kind, marks=() if storage == "disk" or kind == of else pytest.mark.long)
+        for storage, of in (("disk", ""), ("mixed", "RHF"), ("auto", "UHF"))
+        for kind in KINDS
+    ],
+)
 def test_the_error_that_is_allowed_is_kept_in_the_end(
     kind: str, storage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -45,8 +45,17 @@ def computed(mf: object) -> int:
     return int(mf.two_electron.summary().computed)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("cart", [False, True])
-@pytest.mark.parametrize("name", MOLECULES)
+every_molecule = pytest.mark.parametrize(
+    ("name", "cart"),
+    [
+        pytest.param(name, cart, marks=pytest.mark.long if cart == number % 2 else ())
+        for number, name in enumerate(MOLECULES)
+        for cart in (False, True)
+    ],
+)
+
+
+@every_molecule
 def test_j_and_k_of_any_density_are_those_without_symmetry(name, cart):
     atoms, basis, fewer = MOLECULES[name]
     mol = molecule(atoms, basis, turned=cart, cart=cart)
@@ -64,8 +73,24 @@ def test_j_and_k_of_any_density_are_those_without_symmetry(name, cart):
     assert counts[1] > fewer * counts[0]
 
 
-@pytest.mark.parametrize("storage", ["disk", "mixed", "auto", "direct"])
-@pytest.mark.parametrize("method, spin, charge", [("RHF", 0, 0), ("UHF", 1, 1), ("ROHF", 1, 1)])
+FEW = [
+    ("RHF", "direct"),
+    ("RHF", "mixed"),
+    ("UHF", "disk"),
+    ("UHF", "direct"),
+    ("ROHF", "disk"),
+    ("ROHF", "auto"),
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "spin", "charge", "storage"),
+    [
+        pytest.param(*each, storage, marks=() if (each[0], storage) in FEW else pytest.mark.long)
+        for each in (("RHF", 0, 0), ("UHF", 1, 1), ("ROHF", 1, 1))
+        for storage in ("disk", "mixed", "auto", "direct")
+    ],
+)
 def test_energies_are_those_without_symmetry(method, spin, charge, storage, tmp_path):
     mol = molecule(PEROXIDE, "6-31g*", turned=True, spin=spin, charge=charge)
     more = {"disk_bytes": 400_000} if storage == "mixed" else {}

@@ -104,7 +104,7 @@ def test_second_order_takes_over_where_diis_does_not_converge(runs):
     assert "after 30 cycles" in radical.refused("scf", "--no-second-order", "--max-cycle", 30)
 
 
-@pytest.mark.parametrize("kind", ["rohf", "uhf"])
+@pytest.mark.parametrize("kind", [pytest.param("rohf", marks=pytest.mark.long), "uhf"])
 @pytest.mark.parametrize("way", ["diis", "second order"])
 def test_shells_of_linear_molecules_may_be_filled_in_part(tmp_path, capsys, kind, way):
     """PySCF's SCF in the whole group of such a molecule does not converge."""

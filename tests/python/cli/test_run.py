@@ -203,7 +203,7 @@ def undisturbed(chain, tmp_path_factory):
     ("method", "ranks", "number"),
     [
         ("ri-scf", 1, signal.SIGINT),
-        pytest.param("rimp2", 2, signal.SIGTERM, marks=pytest.mark.launcher),
+        pytest.param("rimp2", 2, signal.SIGTERM, marks=[pytest.mark.launcher, pytest.mark.long]),
         pytest.param("ri-scf", 1, signal.SIGTERM, marks=pytest.mark.long),
         pytest.param("rimp2", 1, signal.SIGINT, marks=pytest.mark.long),
         pytest.param("rimp2", 1, signal.SIGTERM, marks=pytest.mark.long),

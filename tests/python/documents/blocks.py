@@ -2,7 +2,7 @@
 
     python    a whole program, which runs console   lines after `$ ` run; the lines below must occur in their
     output, in this order; `..` is any text c, cpp, fortran   whole programs are compiled, linked and run: of
-    MPI on two processes, of C++ by GCC and Clang;
+    MPI on two processes, of C++ by GCC, and in long tests by Clang;
                       declarations are compiled
     sh, slurm         not run, as they install things or need a cluster; their syntax is checked
     toml      an input file

@@ -18,8 +18,12 @@ MDSPAN = ROOT / "tests" / "third_party" / "kokkos_mdspan"
 SUFFIXES = {"c": ".c", "cpp": ".cpp", "fortran": ".f90"}
 
 
-def with_blocks():
-    return [pytest.param(path, id=str(path.relative_to(ROOT))) for path in documents() if blocks(path)]
+def with_blocks(language=None):
+    return [
+        pytest.param(path, id=str(path.relative_to(ROOT)))
+        for path in documents()
+        if any(language in (None, block.language) for block in blocks(path))
+    ]
 
 
 @pytest.mark.parametrize("document", with_blocks())
@@ -72,7 +76,17 @@ def test_blocks_run(document, tmp_path):
         elif block.language in ("sh", "slurm"):
             run(["bash", "-n", "-c", block.text], tmp_path, where)
         elif block.language in COMPILERS:
-            compile_and_run(block, tmp_path, where)
+            compile_and_run(block, COMPILERS[block.language], tmp_path, where)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(CLANG is None, reason="no clang++")
+@pytest.mark.parametrize("document", with_blocks("cpp"))
+def test_programs_in_cpp_run_if_clang_compiles_them(document, tmp_path):
+    (tmp_path / "work").mkdir()
+    for block in blocks(document):
+        if block.language == "cpp" and shown(block) is None and "main(" in block.text:
+            compile_and_run(block, (CLANG,), tmp_path, f"{document.relative_to(ROOT)}:{block.line}")
 
 
 def run(command, directory, where):
@@ -92,7 +106,7 @@ def run(command, directory, where):
     return answer.stdout + answer.stderr
 
 
-def compile_and_run(block: Block, directory: Path, where: str):
+def compile_and_run(block: Block, compiler: tuple[str, ...], directory: Path, where: str):
     from outcore.cli.config import INCLUDE, cflags, cxxflags, libs, pario_flags
 
     source = directory / f"program{SUFFIXES[block.language]}"
@@ -103,7 +117,7 @@ def compile_and_run(block: Block, directory: Path, where: str):
     source.write_text(text)
     module = [str(INCLUDE / "outcore" / "outcore.f90")] if block.language == "fortran" else []
     includes = cxxflags() if block.language == "cpp" else cflags()
-    command = [*COMPILERS[block.language], *includes.split(), *module, str(source)]
+    command = [*compiler, *includes.split(), *module, str(source)]
     if block.language == "cpp":
         command += ["-Wall", "-Wextra", "-Werror", "-isystem", str(MDSPAN)]
     if "main(" in text or block.language == "fortran":
@@ -111,9 +125,8 @@ def compile_and_run(block: Block, directory: Path, where: str):
         with_mpi = "<mpi.h>" in text
         flags = [*classic, *libs().split(), *(mpi_flags() if with_mpi else [])]
         launch = ["mpiexec", "-n", "2"] if with_mpi else []
-        for compiler in filter(None, [command[0], CLANG if block.language == "cpp" else None]):
-            run([compiler, *command[1:], "-o", str(program), *flags], directory, where)
-            run([*launch, str(program)], directory / "work", f"{where}, by {compiler}")
+        run([*command, "-o", str(program), *flags], directory, where)
+        run([*launch, str(program)], directory / "work", f"{where}, by {compiler[0]}")
     else:
         run([*command, "-fsyntax-only"], directory, where)
 

@@ -35,19 +35,36 @@ def compute(name, method, driver, raise_error=True, basis="cc-pvdz", **keywords)
     ("name", "reference", "method", "title", "integrals", "driver", "keywords"),
     [
         ("hf", "rhf", "hf", "HF", CONVENTIONAL, "gradient", {}),
-        ("bh3p", "uhf", "hf", "HF", CONVENTIONAL, "gradient", {}),
-        ("bh3p", "rohf", "hf", "HF", CONVENTIONAL, "gradient", {"rohf": True}),
+        pytest.param("bh3p", "uhf", "hf", "HF", CONVENTIONAL, "gradient", {}, marks=pytest.mark.long),
+        pytest.param(
+            "bh3p", "rohf", "hf", "HF", CONVENTIONAL, "gradient", {"rohf": True}, marks=pytest.mark.long
+        ),
         ("hf", "rhf", "ri-hf", "HF", FITTED, "gradient", {}),
-        ("bh3p", "uhf", "ri-hf", "HF", FITTED, "gradient", {}),
-        ("bh3p", "rohf", "ri-hf", "HF", FITTED, "gradient", {"rohf": True}),
-        ("hf", "rhf", "mp2", "MP2", FITTED, "gradient", {}),
+        pytest.param("bh3p", "uhf", "ri-hf", "HF", FITTED, "gradient", {}, marks=pytest.mark.long),
+        pytest.param(
+            "bh3p", "rohf", "ri-hf", "HF", FITTED, "gradient", {"rohf": True}, marks=pytest.mark.long
+        ),
+        pytest.param("hf", "rhf", "mp2", "MP2", FITTED, "gradient", {}, marks=pytest.mark.long),
         ("hf", "rhf", "mp2", "MP2", FITTED, "gradient", {"frozen": "auto"}),
-        ("bh3p", "uhf", "mp2", "MP2", FITTED, "gradient", {"frozen": "auto"}),
+        pytest.param(
+            "bh3p", "uhf", "mp2", "MP2", FITTED, "gradient", {"frozen": "auto"}, marks=pytest.mark.long
+        ),
         ("hf", "rhf", "ccsd", "CCSD", FITTED, "gradient", {}),
         ("hf", "rhf", "ccsd(t)", "CCSD(T)", FITTED, "energy", {"frozen": "auto"}),
-        ("bh3p", "uhf", "ccsd", "CCSD", FITTED, "energy", {"frozen": "auto"}),
+        pytest.param(
+            "bh3p", "uhf", "ccsd", "CCSD", FITTED, "energy", {"frozen": "auto"}, marks=pytest.mark.long
+        ),
         ("bh3p", "uhf", "ccsd(t)", "CCSD(T)", CONVENTIONAL, "energy", {"integrals": "conventional"}),
-        ("bh3p", "rohf", "ccsd", "CCSD", CONVENTIONAL, "energy", {"rohf": True, "integrals": "conventional"}),
+        pytest.param(
+            "bh3p",
+            "rohf",
+            "ccsd",
+            "CCSD",
+            CONVENTIONAL,
+            "energy",
+            {"rohf": True, "integrals": "conventional"},
+            marks=pytest.mark.long,
+        ),
         ("hf", "rhf", "ccd", "CCD", FITTED, "energy", {}),
         ("hf", "rhf", "lccd", "LCCD", FITTED, "energy", {}),
     ],

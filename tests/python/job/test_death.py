@@ -151,8 +151,20 @@ def test_what_lies_at_a_process_that_died_is_an_error_soon(tmp_path):
     assert said == [*["rank 0: call process 1: Connection reset by peer (it has died)"] * 3, "True"]
 
 
-@pytest.mark.parametrize("step", ["world.barrier()", "g.sync()", "d.write_all(g)", "lock.acquire()", "None"])
-@pytest.mark.parametrize("nodes", ["hosts", "processes"])
+@pytest.mark.parametrize(
+    ("nodes", "step"),
+    [
+        *(
+            ("hosts", each)
+            for each in ("world.barrier()", "g.sync()", "d.write_all(g)", "lock.acquire()", "None")
+        ),
+        ("processes", "g.sync()"),
+        *(
+            pytest.param("processes", each, marks=pytest.mark.long)
+            for each in ("world.barrier()", "d.write_all(g)", "lock.acquire()", "None")
+        ),
+    ],
+)
 def test_a_collective_call_without_a_process_that_died_is_an_error_at_all_others(tmp_path, step, nodes):
     said = survive(
         COLLECTIVE.replace("STEP", step), tmp_path / "results", ranks=3, survivors=2, OUTCORE_NODES=nodes
@@ -199,7 +211,7 @@ while len(list(results.glob("*.ended"))) < ranks and time.monotonic() < until:
     [
         "",  # closes its world at exit
         "world.close()",  # before the death: nothing of ours waits for the other any more
-        "world.barrier()",
+        pytest.param("world.barrier()", marks=pytest.mark.long),
         "world.call(1, 'echo').wait()",
         "g = outcore.GlobalArray(world, 100)\ndel world",
     ],
@@ -284,7 +296,9 @@ def runs(process: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("before", ["launch.world()", "outcore.World()"])
+@pytest.mark.parametrize(
+    "before", ["launch.world()", pytest.param("outcore.World()", marks=pytest.mark.long)]
+)
 def test_survivors_of_a_death_before_there_is_a_world_end_with_open_mpi(tmp_path, open_mpi, before):
     """They do not know one another's numbers yet, and wait in MPI_Init or for the first exchange."""
     script = f"""

@@ -107,7 +107,10 @@ with outcore.World(launch.world() or "self", memory=LIMIT, scratch=sys.argv[1]) 
 
 @pytest.mark.memory
 @pytest.mark.launcher
-@pytest.mark.parametrize(("processes", "shared"), [(1, 0), (2, 0), (2, 1), (4, 1)])
+@pytest.mark.parametrize(
+    ("processes", "shared"),
+    [(1, 0), pytest.param(2, 0, marks=pytest.mark.long), (2, 1), pytest.param(4, 1, marks=pytest.mark.long)],
+)
 def test_what_is_resident_stays_within_the_budget(tmp_path, processes, shared):
     """Three and four arrays of 12.5 MB each, with 6 MB for panels, 34 MB for all. One process
     has four of 8.4 MB, and 17 MB for them."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conformance.many import many
 
 from outcore.base.errors import OutcoreError
 from outcore.tensor.layout.canonical import binary
@@ -61,7 +62,7 @@ def test_bound_is_that_of_the_paper_and_at_least_everything_once():
     assert least_bytes(1e9, MovedOnce(0, 8e6, 8e6), 8e4, 8) == 16e6
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", many(range(40), 20))
 def test_workspace_is_within_memory_and_every_element_is_read(seed):
     random = np.random.default_rng(seed)
     m, n, k, b = (int(random.integers(1, 200)) for _ in range(4))
@@ -81,7 +82,7 @@ def test_workspace_is_within_memory_and_every_element_is_read(seed):
     assert found.predicted.disk >= found.bound_bytes * (1 - 1e-12)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", many(range(20), 10))
 def test_processes_receive_no_less_than_their_bound(seed):
     random = np.random.default_rng(seed)
     m, n, k = (int(random.integers(300, 900)) for _ in range(3))
@@ -205,7 +206,7 @@ def flops_of(pairs, inputs, extents):
     return total
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", many(range(20), 10))
 def test_order_is_the_best_of_all(seed):
     """For a chain of matrices in memory, whose cost is the number of operations: against every bracketing."""
     random = np.random.default_rng(seed)
@@ -365,7 +366,7 @@ def test_the_same_contraction_is_planned_once():
     assert contract(expression, again, 1 << 20, ASSUMED, adds=True) is not first
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", many(range(40), 20))
 def test_more_than_ample_memory_makes_no_other_plan(monkeypatch, seed):
     random = np.random.default_rng(seed)
     extents = {label: int(random.integers(1, 50)) for label in "bijk"}

@@ -241,7 +241,7 @@ def test_what_progress_raises_ends_the_run():
         einsum("ik,kj->ij", np.ones((60, 60)), np.ones((60, 60)), progress=tell)
 
 
-@pytest.mark.parametrize("kind", ["numpy", "disk", "array: disk"])
+@pytest.mark.parametrize("kind", ["numpy", "disk", pytest.param("array: disk", marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     ("subscripts", "options"),
     [

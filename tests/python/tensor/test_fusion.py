@@ -181,8 +181,16 @@ def program_of(world, kind, memory):
     return p
 
 
-@pytest.mark.parametrize("memory", [9_000, 20_000, 60_000])
-@pytest.mark.parametrize("kind", ["two", "chain", "loop"])
+@pytest.mark.parametrize(
+    ("kind", "memory"),
+    [
+        *(("two", 9_000), ("two", 60_000), ("chain", 20_000), ("loop", 9_000), ("loop", 20_000)),
+        *(
+            pytest.param(*each, marks=pytest.mark.long)
+            for each in (("two", 20_000), ("chain", 9_000), ("chain", 60_000), ("loop", 60_000))
+        ),
+    ],
+)
 def test_the_solver_finds_what_trying_everything_finds(world, kind, memory):
     """Over all placements, all arrays that can be left out, and all plans of each statement."""
     p = program_of(world, kind, memory)

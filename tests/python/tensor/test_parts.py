@@ -85,7 +85,7 @@ def check(p, out, n, x):
         ("y +=", "60kB", {}),
         ("n +=", "60kB", {}),
         ("y = twice", "9kB", {}),
-        ("x +=", "30kB", {}),
+        pytest.param("x +=", "30kB", {}, marks=pytest.mark.long),
         ("x +=", "30kB", {"copy": 1e9, "read": 1e3, "write": 1e3}),  # with an operand made in boxes
     ],
 )

@@ -442,7 +442,7 @@ def reference():
 """
 
 
-@pytest.mark.parametrize("dies_at", [1, 3])
+@pytest.mark.parametrize("dies_at", [pytest.param(1, marks=pytest.mark.long), 3])
 def test_a_killed_program_goes_on_with_any_memory(tmp_path, dies_at):
     path = tmp_path / "kept"
     code = PROGRAM + textwrap.dedent(f"""

@@ -270,7 +270,7 @@ def strange(symmetry=None, sparsity=None):
 
 @pytest.mark.filterwarnings("ignore:invalid value")
 @pytest.mark.parametrize("where", ["process", "global", "disk"])
-@pytest.mark.parametrize("scale", [1, 0, -0.5])
+@pytest.mark.parametrize("scale", [pytest.param(1, marks=pytest.mark.long), 0, -0.5])
 @pytest.mark.parametrize(
     ("symmetry", "sparsity"),
     [

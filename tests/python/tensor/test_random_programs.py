@@ -8,18 +8,21 @@ from pathlib import Path
 
 import pytest
 from conformance import random_programs
+from conformance.many import many
 from conformance.random_statements import RandomStatements
 
 import outcore
 
 PROGRAMS = int(os.environ.get("OUTCORE_PROGRAMS", "40"))
+FEW = PROGRAMS if "OUTCORE_PROGRAMS" in os.environ else 20
+"""So many of them are not long."""
 GROUP = 10
 COMMAND = Path(__file__).parents[2] / "random_programs.py"
 
 
 @pytest.mark.timeout(1200)
 @pytest.mark.filterwarnings("ignore:invalid value")
-@pytest.mark.parametrize("first", range(0, PROGRAMS, GROUP))
+@pytest.mark.parametrize("first", many(range(0, PROGRAMS, GROUP), FEW))
 def test_statements(tmp_path, first):
     with outcore.World("self", scratch=tmp_path, memory="128MB") as world:
         for seed in range(first, first + GROUP):
@@ -30,7 +33,7 @@ def test_statements(tmp_path, first):
 
 @pytest.mark.timeout(1200)
 @pytest.mark.filterwarnings("ignore:invalid value")
-@pytest.mark.parametrize("first", range(0, PROGRAMS // 5, 2))
+@pytest.mark.parametrize("first", many(range(0, PROGRAMS // 5, 2), FEW // 5))
 def test_recorded_programs(tmp_path, first):
     with outcore.World("self", scratch=tmp_path, memory="128MB") as world:
         for seed in range(first, first + 2):
@@ -41,7 +44,7 @@ def test_recorded_programs(tmp_path, first):
 @pytest.mark.launcher
 @pytest.mark.timeout(1200)
 def test_killed_programs_go_on_on_other_processes_with_other_memory():
-    last = str(20_000 + max(2, PROGRAMS // 15))
+    last = str(20_000 + max(1, FEW // 15))
     done = subprocess.run(
         [sys.executable, COMMAND, "20000", last, "--processes", "2", "--kills", "0.7"],
         stdin=subprocess.DEVNULL,

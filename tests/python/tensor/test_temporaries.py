@@ -35,7 +35,15 @@ def test_arrays_that_are_dropped(world, kind):
     assert world.budget.used_bytes == before
 
 
-@pytest.mark.parametrize("where", ["process", "node", "global", "disk"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        pytest.param("process", marks=pytest.mark.long),
+        pytest.param("node", marks=pytest.mark.long),
+        "global",
+        "disk",
+    ],
+)
 def test_temporaries_of_arithmetic_and_results_of_einsum(world, where):
     with Array.from_numpy(world, X, where=where) as a, Array.from_numpy(world, 3 * X, where=where) as b:
         assert (a - b).norm() == 16

@@ -40,7 +40,7 @@ def of_pyscf(mf, orbitals, electrons, start=None, method="CASSCF"):
     return mc
 
 
-@pytest.mark.parametrize("integrals", ["conventional", "ri"])
+@pytest.mark.parametrize("integrals", [pytest.param("conventional", marks=pytest.mark.long), "ri"])
 def test_energies_are_those_of_pyscf(run, integrals):
     found = run(LIH, "--cas", "2,2", "--nevpt2", "--integrals", integrals)
     mc = of_pyscf(mean_field(LIH, integrals == "ri"), 2, 2)
@@ -93,7 +93,7 @@ def test_densities_of_a_state_and_of_the_average_are_written(run, tmp_path):
     assert max(abs(each - found["2"][name]).max() for name, each in found["1"].items()) > 1e-2
 
 
-@pytest.mark.parametrize("states", [[], ["--states", "A1:2:1,A1:0:1"]])
+@pytest.mark.parametrize("states", [pytest.param([], marks=pytest.mark.long), ["--states", "A1:2:1,A1:0:1"]])
 def test_integrals_of_optimised_orbitals_have_the_first_state(run, states, tmp_path):
     dump, results = tmp_path / "FCIDUMP", tmp_path / "fci.json"
     found = run(LIH, "--cas", "2,2", *states, "--write-fcidump", str(dump))
@@ -119,7 +119,11 @@ def symmetric_mean_field(text):
 
 @pytest.mark.parametrize(
     ("below", "core"),
-    [(["--cas", "4,4"], None), (["--core", "A1=2,B2=1"], None), (["--core", "A1=3"], {"A1": 3})],
+    [
+        pytest.param(["--cas", "4,4"], None, marks=pytest.mark.long),
+        (["--core", "A1=2,B2=1"], None),
+        (["--core", "A1=3"], {"A1": 3}),
+    ],
 )
 def test_active_orbitals_are_counted_by_irreps(run, below, core):
     """As by PySCF's sort_mo_by_irrep, which also has the names B1 and B2."""
@@ -132,7 +136,9 @@ def test_active_orbitals_are_counted_by_irreps(run, below, core):
     assert found["energies_hartree"] == pytest.approx([mc.e_tot], abs=1e-8)
 
 
-@pytest.mark.parametrize("below", [["--core", "Ag=3,B1u=2"], ["--cas", "4,4"]])
+@pytest.mark.parametrize(
+    "below", [pytest.param(["--core", "Ag=3,B1u=2"], marks=pytest.mark.long), ["--cas", "4,4"]]
+)
 def test_active_orbitals_of_irreps_of_a_linear_molecule_are_whole_shells(run, below):
     """All orbitals of irreps without active ones are doubly occupied, also those above the lowest active one."""
     found = run(N2, "--active", "B2u=1,B3u=1,B2g=1,B3g=1", *below, "--casci")
@@ -310,8 +316,8 @@ def test_nevpt2_goes_on_after_a_casscf_that_is_not_optimised_again(run, tmp_path
 
     kept = tmp_path / "kept"
     kept.mkdir()
-    arguments = ["--cas", "6,5", "--nevpt2"]
-    expected = run(WATER, *arguments)
+    arguments = ["--cas", "2,2", "--nevpt2"]
+    expected = run(LIH, *arguments)
     monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     moments, calls = Perturbers.moments, []
 
@@ -323,9 +329,9 @@ def test_nevpt2_goes_on_after_a_casscf_that_is_not_optimised_again(run, tmp_path
 
     monkeypatch.setattr(Perturbers, "moments", counted)
     with pytest.raises(KeyboardInterrupt):
-        run(WATER, *arguments, "--checkpoint", str(kept))
+        run(LIH, *arguments, "--checkpoint", str(kept))
     capsys.readouterr()
-    found = run(WATER, *arguments, "--checkpoint", str(kept))
+    found = run(LIH, *arguments, "--checkpoint", str(kept))
     output = capsys.readouterr().out
     assert "has converged in iteration" in output and "not used" not in output
     assert len(calls) == 2 + 2 - 1  # of core and virtual orbitals, but for the one that is kept

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,16 +17,18 @@ from outcore.base.errors import OutcoreError
 from outcore.chem.casscf.kept import KeptOrbitals
 from outcore.chem.ci.fci import FCI
 from outcore.chem.nevpt2.perturbers import Perturbers
+from outcore.cli import main as cli
 from outcore.keep import clock
 
 pytest.importorskip("pyscf")
 
 WATER = "3\nwater\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n"
+LIH = "2\nlithium hydride\nLi 0 0 0\nH 0 0 1.6\n"
 HNO = "3\nnitroxyl\nH 0.93 0 -0.45\nN 0 0 0\nO 0 0 1.21\n"
 OPTIMISED = ("--cas", "4,4")
 # More determinants than the start has.
 LARGE = ("--cas", "10,8", "--casci")
-PERTURBED = ("--cas", "6,5", "--casci", "--nevpt2")
+PERTURBED = ("--cas", "4,4", "--casci", "--nevpt2")
 DEADLINE_S = 120
 
 
@@ -58,7 +61,7 @@ def stop():
 
 # What is kept: geometry, options, and where a run of it is after something has been kept.
 KEPT = {
-    "orbitals": (WATER, OPTIMISED, KeptOrbitals, "save", 3),
+    "orbitals": (LIH, ("--cas", "2,2"), KeptOrbitals, "save", 3),
     "states": (HNO, LARGE, FCI, "_told", 3),
     "perturbers": (WATER, PERTURBED, Perturbers, "moments", 2),
 }
@@ -128,6 +131,17 @@ def test_other_memory_and_threads_go_on(run, kept, capsys, monkeypatch, what):
     assert "of another run" in told if what == "states" else "not used" not in told
 
 
+@pytest.fixture(scope="module")
+def optimised(tmp_path_factory):
+    """What a run keeps that has ended."""
+    place = tmp_path_factory.mktemp("optimised")
+    (place / "kept").mkdir()
+    (place / "molecule.xyz").write_text(WATER)
+    command = ["casscf", str(place / "molecule.xyz"), "--basis", "sto-3g", "--threads", "1", *OPTIMISED]
+    assert cli.run([*command, "--checkpoint", str(place / "kept")]) == 0
+    return place / "kept"
+
+
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
@@ -139,8 +153,8 @@ def test_other_memory_and_threads_go_on(run, kept, capsys, monkeypatch, what):
         (("--integrals", "ri"), "auxiliary basis"),
     ],
 )
-def test_orbitals_of_another_problem_are_refused_by_name(run, kept, changed, told):
-    run(WATER, *OPTIMISED, "--checkpoint", str(kept))
+def test_orbitals_of_another_problem_are_refused_by_name(run, optimised, tmp_path, changed, told):
+    kept = shutil.copytree(optimised, tmp_path / "kept")
     with pytest.raises(OutcoreError, match=told) as raised:
         run(WATER, *OPTIMISED, "--checkpoint", str(kept), *changed)
     assert raised.value.errno == errno.EINVAL

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,21 +23,6 @@ BORANE = (
     1,
     1,
 )
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Runs PySCF and BLAS with one thread: several threads wait for each other in loops, which is slow beside
-    other tests."""
-    from pyscf import lib
-
-    from outcore.parallel.team import blas_of_one_thread
-
-    before = lib.num_threads()
-    lib.num_threads(1)
-    with blas_of_one_thread():
-        yield
-    lib.num_threads(before)
 
 
 def mean_field(atoms: str, basis: str) -> Any:

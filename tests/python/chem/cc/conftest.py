@@ -1,4 +1,4 @@
-"""Models are those of all methods; PySCF and BLAS use one thread."""
+"""Models are those of all methods."""
 
 from __future__ import annotations
 
@@ -6,7 +6,3 @@ import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent.parent))
-
-from cc_support import one_thread
-
-__all__ = ["one_thread"]

@@ -49,7 +49,7 @@ def test_level_shift_and_damping_help(stretched: Any, aid: dict[str, float]) -> 
     assert abs(cc.e_corr - peer.e_corr) < 2e-2
 
 
-@pytest.mark.parametrize("name", ["V+", "Bvv"])
+@pytest.mark.parametrize("name", ["V+", pytest.param("Bvv", marks=pytest.mark.long)])
 def test_a_flipped_bit_of_stored_integrals_is_an_error(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,7 +61,7 @@ def gradient(atoms: str, frozen: int, **settings: Any) -> tuple[float, Values]:
 @pytest.mark.parametrize(
     ("frozen", "energy", "of_oxygen", "of_hydrogen"),
     [
-        (0, -76.1193489433, -0.010365410, -0.022837802),
+        pytest.param(0, -76.1193489433, -0.010365410, -0.022837802, marks=pytest.mark.long),
         (1, -76.1184407738, -0.010442181, -0.022868258),
     ],
 )
@@ -85,7 +85,9 @@ def test_the_correlation_and_the_relaxed_dipole_moment_of_water() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"storage": "disk", "ladder": "disk"}, {"ladder": "rebuild"}], ids=str
+    "settings",
+    [pytest.param({}, marks=pytest.mark.long), {"storage": "disk", "ladder": "disk"}, {"ladder": "rebuild"}],
+    ids=str,
 )
 def test_a_molecule_of_low_symmetry_with_frozen_cores(settings: dict[str, Any]) -> None:
     e_tot, found = gradient(HOF, 2, **settings)
@@ -101,7 +103,10 @@ def test_a_ladder_in_single_precision_changes_it_by_less_than_its_document_says(
 
 @pytest.mark.parametrize(
     ("options", "of_oxygen", "dipole"),
-    [([], -0.010442181, -2.52675), (["--triples"], -0.011548350, -2.51781)],
+    [
+        pytest.param([], -0.010442181, -2.52675, marks=pytest.mark.long),
+        (["--triples"], -0.011548350, -2.51781),
+    ],
     ids=["CCSD", "CCSD(T)"],
 )
 def test_the_command_prints_it(tmp_path: Path, options: list[str], of_oxygen: float, dipole: float) -> None:
@@ -231,6 +236,7 @@ def test_functions_that_depend_on_each_other_have_no_gradient(basis: Any, auxbas
         assert caught.value.errno == errno.ENOTSUP
 
 
+@pytest.mark.long
 def test_pyscfs_optimiser_finds_the_least_energy() -> None:
     pytest.importorskip("geometric")
     mol = cc_support.molecule("H 0 0 0; F 0 0 1.0")

@@ -329,9 +329,9 @@ def killed(mf: Any, stage: str, directory: Path) -> Path:
     ("stage", "iteration"),
     [
         ("three-index integrals 2", 0),
-        ("ladder integrals 3", 0),
+        pytest.param("ladder integrals 3", 0, marks=pytest.mark.long),
         ("iteration 4", 3),
-        ("triple excitations 3", None),
+        pytest.param("triple excitations 3", None, marks=pytest.mark.long),
     ],
 )
 def test_a_run_that_was_killed_is_gone_on_with(
@@ -405,7 +405,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[None
     ("stage", "block", "rows", "rings"),
     [
         ("row 15", 3, 6, 1),  # of the second iteration: 4 rows are kept
-        ("row 15", 8, 3, 1),  # blocks are others, and so are rows
+        pytest.param("row 15", 8, 3, 1, marks=pytest.mark.long),  # blocks are others, and so are rows
         ("direct rings 2", 3, 0, 0),
     ],
 )

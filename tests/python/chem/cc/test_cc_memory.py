@@ -40,10 +40,13 @@ GRADIENT = ["--gradient", "--iterations", "99", "--ladder", "rebuild"]
 @pytest.mark.parametrize(
     ("name", "basis", "more"),
     [
-        ("amino", "cc-pvdz", []),
+        ("amino", "6-31g", []),
         ("water", "cc-pvdz", GRADIENT),
         ("amino", "6-31g", GRADIENT),
-        pytest.param("water", "6-31g", [*GRADIENT, "--ranks", "2"], marks=pytest.mark.launcher),
+        pytest.param(
+            "water", "6-31g", [*GRADIENT, "--ranks", "2"], marks=[pytest.mark.launcher, pytest.mark.long]
+        ),
+        pytest.param("amino", "cc-pvdz", [], marks=pytest.mark.long),
         pytest.param("amino", "aug-cc-pvdz", [], marks=pytest.mark.long),
         pytest.param("water", "aug-cc-pvtz", [], marks=pytest.mark.long),
         pytest.param("water", "cc-pvtz", GRADIENT, marks=pytest.mark.long),
@@ -53,6 +56,7 @@ GRADIENT = ["--gradient", "--iterations", "99", "--ladder", "rebuild"]
         "gradient",
         "gradient of an open shell",
         "gradient on two processes",
+        "large open shell",
         "larger open shell",
         "larger closed shell",
         "larger gradient",

@@ -31,7 +31,7 @@ def plan(sizes: Sizes, free: float, processes: int = 1, rates: Rates = FAST, **o
 
 
 @pytest.mark.parametrize("sizes", [LARGE, OPEN], ids=["closed", "open"])
-@pytest.mark.parametrize("free", [4e8, 1e9, 4e9, 5e10])
+@pytest.mark.parametrize("free", [4e8, pytest.param(1e9, marks=pytest.mark.long), 4e9, 5e10])
 @pytest.mark.parametrize("processes", [1, 4])
 def test_arrays_work_and_caches_are_within_the_memory(sizes: Sizes, free: float, processes: int) -> None:
     found = plan(sizes, free, processes)

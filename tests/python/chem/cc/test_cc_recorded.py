@@ -93,7 +93,7 @@ def test_an_iteration_moves_what_was_recorded(
 
 
 @pytest.mark.parametrize("reference", ["water", "amino"])
-@pytest.mark.parametrize("block", [1, 3, 5])
+@pytest.mark.parametrize("block", [pytest.param(1, marks=pytest.mark.long), 3, 5])
 def test_triples_read_what_is_planned_and_no_less_than_the_bound(
     reference: str, block: int, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

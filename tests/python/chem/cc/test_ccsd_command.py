@@ -156,6 +156,9 @@ def test_options_without_effect_are_refused(water: Path, options: tuple[str, ...
         run(water, *options)
 
 
+OPEN = ("--charge", "1", "--spin", "1")
+
+
 def lines_of(text: str, begin: str) -> list[str]:
     return [each for each in text.splitlines() if each.startswith(begin)]
 
@@ -195,8 +198,15 @@ def test_an_estimate_says_the_least_memory_and_that_natural_orbitals_are_unknown
     assert 50 < megabytes < 1000
 
 
-@pytest.mark.parametrize("ion", [(), ("--charge", "1", "--spin", "1")], ids=["closed", "open"])
-@pytest.mark.parametrize("ladder", ["disk", "rebuild"])
+@pytest.mark.parametrize(
+    ("ladder", "ion"),
+    [
+        pytest.param("disk", (), id="disk, closed", marks=pytest.mark.long),
+        pytest.param("disk", OPEN, id="disk, open"),
+        pytest.param("rebuild", (), id="rebuild, closed"),
+        pytest.param("rebuild", OPEN, id="rebuild, open", marks=pytest.mark.long),
+    ],
+)
 def test_estimate_run_and_report_say_the_same(
     water: Path, tmp_path: Path, ion: tuple[str, ...], ladder: str
 ) -> None:

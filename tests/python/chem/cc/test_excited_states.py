@@ -127,7 +127,7 @@ def test_passes_over_vectors_move_what_is_planned(ground: Ground) -> None:
         assert each.moved_by_passes.counted == each.moved_by_passes.planned > 0
 
 
-@pytest.mark.parametrize("place", ["memory", "disk"])
+@pytest.mark.parametrize("place", ["memory", pytest.param("disk", marks=pytest.mark.long)])
 @pytest.mark.parametrize(("name", "of_peer"), [("ipccsd", "EOMIP"), ("eaccsd", "EOMEA")])
 def test_ions_are_those_of_pyscf(ground: Ground, peer: Any, name: str, of_peer: str, place: str) -> None:
     from pyscf.cc import eom_rccsd
@@ -140,7 +140,15 @@ def test_ions_are_those_of_pyscf(ground: Ground, peer: Any, name: str, of_peer: 
     assert abs(energies - expected).max() < 1e-8
 
 
-@pytest.mark.parametrize("name", ["eomee_ccsd_singlet", "eomee_ccsd_triplet", "ipccsd", "eaccsd"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("eomee_ccsd_singlet", marks=pytest.mark.long),
+        pytest.param("eomee_ccsd_triplet", marks=pytest.mark.long),
+        "ipccsd",
+        pytest.param("eaccsd", marks=pytest.mark.long),
+    ],
+)
 def test_tight_energies_are_the_same_in_any_memory(ground: Ground, name: str) -> None:
     """Stored integrals of the ladder have double precision where amplitudes converge tightly."""
     every = [getattr(ground(place), name)(nroots=2, residual=1e-10)[0] for place in PLACES]

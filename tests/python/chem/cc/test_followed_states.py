@@ -108,8 +108,18 @@ def amino() -> Iterator[dict[str, Any]]:
         each.close()
 
 
-@pytest.mark.parametrize("reference", ["UHF", "ROHF"])
-@pytest.mark.parametrize("name", ["eomee_ccsd", "eomsf_ccsd", "ipccsd", "eaccsd"])
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [
+        ("eomsf_ccsd", "UHF"),
+        ("ipccsd", "ROHF"),
+        *(pytest.param(each, "UHF", marks=pytest.mark.long) for each in ("eomee_ccsd", "ipccsd", "eaccsd")),
+        *(
+            pytest.param(each, "ROHF", marks=pytest.mark.long)
+            for each in ("eomee_ccsd", "eomsf_ccsd", "eaccsd")
+        ),
+    ],
+)
 def test_roots_of_open_shells_follow_start_vectors(amino: dict[str, CCSD], reference: str, name: str) -> None:
     search = getattr(amino[reference], name)
     energies, states = search(nroots=2, residual=1e-7)
@@ -151,7 +161,7 @@ def _run(path: Path, *arguments: Any) -> list[float]:
     return [each["energy_hartree"] for each in states]
 
 
-@pytest.mark.parametrize("open_shell", [False, True])
+@pytest.mark.parametrize("open_shell", [pytest.param(False, marks=pytest.mark.long), True])
 def test_another_run_follows_states_of_a_file(tmp_path: Path, open_shell: bool) -> None:
     path, file = tmp_path / "h.xyz", tmp_path / "states.npz"
     atoms = FOUR.replace("; ", "\n")

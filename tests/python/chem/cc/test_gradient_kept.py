@@ -137,11 +137,22 @@ def kept_of_all(water: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def test_of_closed_shells_each_part_goes_on_where_it_was_killed(water: Any, tmp_path: Path) -> None:
-    with start(water, tmp_path / "kept") as cc:
-        whole = parts_of(cc)
-        wanted = gradient(cc, triples=True)
-    keep_amplitudes(tmp_path / "kept")
+@pytest.fixture(scope="module")
+def undisturbed(water: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], Values]:
+    """The kept amplitudes of a run, the parts that it has told, and its gradient."""
+    directory = tmp_path_factory.mktemp("undisturbed") / "kept"
+    with start(water, directory) as cc:
+        parts = parts_of(cc)
+        found = gradient(cc, triples=True)
+    keep_amplitudes(directory)
+    return directory, parts, found
+
+
+def test_of_closed_shells_each_part_goes_on_where_it_was_killed(
+    water: Any, undisturbed: Any, tmp_path: Path
+) -> None:
+    amplitudes, whole, wanted = undisturbed
+    shutil.copytree(amplitudes, tmp_path / "kept")
     stages = ("derivatives of triples 2", "Lambda iteration 3 2", "response 3", f"{OF_SLABS[0]} 2")
     killed(water, True, tmp_path, *stages, f"{OF_SLABS[1]} 2")
     with start(water, tmp_path / "kept") as cc:
@@ -186,11 +197,12 @@ def test_of_open_shells_derivatives_of_triples_go_on_after_a_kill(hydroxyl: Any,
 
 
 @pytest.mark.launcher
-def test_a_job_goes_on_where_one_of_its_processes_was_killed(water: Any, tmp_path: Path) -> None:
-    with start(water, tmp_path / "kept") as cc:
-        wanted = gradient(cc, triples=True)
-    keep_amplitudes(tmp_path / "kept")
-    killed(water, True, tmp_path, "derivatives of triples 2", "Lambda iteration 3 5", processes=2)
+def test_a_job_goes_on_where_one_of_its_processes_was_killed(
+    water: Any, undisturbed: Any, tmp_path: Path
+) -> None:
+    amplitudes, _, wanted = undisturbed
+    shutil.copytree(amplitudes, tmp_path / "kept")
+    killed(water, True, tmp_path, "Lambda iteration 3 5", processes=2)
     with start(water, tmp_path / "kept") as cc:
         told = parts_of(cc)
         assert abs(gradient(cc, triples=True) - wanted).max() < 1e-9
@@ -285,7 +297,7 @@ def test_a_disk_that_fills_loses_nothing(water: Any, tmp_path: Path) -> None:
         assert abs(gradient(third, triples=True) - wanted).max() < 1e-9
 
 
-@pytest.mark.parametrize("full", ["scratch", "kept"])
+@pytest.mark.parametrize("full", [pytest.param("scratch", marks=pytest.mark.long), "kept"])
 def test_a_disk_that_is_full_in_the_lambda_equations_loses_nothing(
     water: Any, tmp_path: Path, small_disk: Path, full: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

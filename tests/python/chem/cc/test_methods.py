@@ -153,7 +153,7 @@ def test_lccd_is_that_of_another_program(water: Any) -> None:
 
 @pytest.mark.memory
 @pytest.mark.parametrize(
-    "name", ["dcsd", "cc2", *(pytest.param(each, marks=pytest.mark.long) for each in ("ccd", "lccd"))]
+    "name", ["cc2", *(pytest.param(each, marks=pytest.mark.long) for each in ("dcsd", "ccd", "lccd"))]
 )
 def test_a_method_runs_in_the_least_memory(name: str, tmp_path: Path) -> None:
     """In fresh processes, which hold nothing else yet."""
@@ -216,7 +216,15 @@ def test_dcsd_of_two_molecules_is_twice_that_of_one() -> None:
     assert abs(two - 2 * one) < 1e-8
 
 
-@pytest.mark.parametrize("name", ["dcsd", "cc2", "ccd", "lccd"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "dcsd",
+        "cc2",
+        pytest.param("ccd", marks=pytest.mark.long),
+        pytest.param("lccd", marks=pytest.mark.long),
+    ],
+)
 def test_a_method_goes_on_from_its_own_amplitudes_alone(
     water: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,7 +69,9 @@ def test_a_state_is_no_result_before_others_have_been_looked_for() -> None:
 
 
 @pytest.mark.parametrize("kind", ["ee", "sf"])
-@pytest.mark.parametrize("name", OPEN)
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=() if each == "no symmetry" else pytest.mark.long) for each in OPEN]
+)
 def test_no_state_of_open_shells_is_missed(ground: Ground, space: Any, name: str, kind: str) -> None:
     states = ground(name).states(kind, nroots=ROOTS, residual=1e-8)
     found = space(name)
@@ -90,7 +92,12 @@ def test_left_vectors_of_open_shells_are_of_the_lowest_states(ground: Ground, sp
 
 @pytest.mark.parametrize(
     ("kind", "multiplicity", "roots"),
-    [("ee", 1, 4), ("ee", 3, 4), ("ip", None, 2), ("ea", None, 2)],
+    [
+        ("ee", 1, 4),
+        pytest.param("ee", 3, 4, marks=pytest.mark.long),
+        ("ip", None, 2),
+        pytest.param("ea", None, 2, marks=pytest.mark.long),
+    ],
     ids=["singlets", "triplets", "ip", "ea"],
 )
 def test_left_vectors_of_nearly_degenerate_states_are_of_the_lowest(

@@ -91,7 +91,7 @@ def test_amplitudes_stay(solved: CCSD, peer: Any) -> None:
 @pytest.mark.parametrize(
     ("kind", "settings"),
     [
-        ("UHF", {"integrals": "cholesky", "tolerance": 1e-10}),
+        pytest.param("UHF", {"integrals": "cholesky", "tolerance": 1e-10}, marks=pytest.mark.long),
         ("ROHF", {"integrals": "conventional", "orbitals": "standard"}),
     ],
     ids=["Cholesky", "ROHF"],

@@ -114,7 +114,15 @@ def test_pairs_of_electrons_that_one_virtual_orbital_has_no_room_for_are_no_stat
         assert abs(cc.eomee_ccsd(nroots=3, residual=1e-8)[0] - expected).max() < 1e-8
 
 
-@pytest.mark.parametrize("kind", ["ee", "sf", "ip", "ea"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "ee",
+        pytest.param("sf", marks=pytest.mark.long),
+        pytest.param("ip", marks=pytest.mark.long),
+        pytest.param("ea", marks=pytest.mark.long),
+    ],
+)
 def test_what_rounding_adds_that_is_no_state_is_removed(kind: str) -> None:
     """H takes it to nothing: a search would find it as a state of the energy 0."""
     random = np.random.default_rng(1)

@@ -22,13 +22,12 @@ from outcore.keep import clock
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
-PLACES = pytest.mark.parametrize("full", ["scratch", "checkpoint"])
 ROOTS: Any = {"nroots": 2, "residual": 1e-8}
 
 
 @pytest.fixture(scope="module")
 def water() -> Any:
-    return mean_field(WATER, "6-31g")
+    return mean_field(WATER, "sto-3g")
 
 
 @pytest.fixture(autouse=True)
@@ -121,7 +120,7 @@ def test_a_search_goes_on_when_there_is_room_again(
     assert abs(states.energies - whole["ee"].energies).max() < 1e-8
 
 
-@PLACES
+@pytest.mark.parametrize("full", ["scratch", pytest.param("checkpoint", marks=pytest.mark.long)])
 def test_a_search_for_left_vectors_goes_on_when_there_is_room_again(
     start: Any, whole: Any, small_disk: Path, full: str
 ) -> None:
@@ -139,7 +138,7 @@ def test_a_search_for_left_vectors_goes_on_when_there_is_room_again(
         assert abs(found.pole_strengths - whole["properties"].pole_strengths).max() < 1e-6
 
 
-@PLACES
+@pytest.mark.parametrize("full", [pytest.param("scratch", marks=pytest.mark.long), "checkpoint"])
 def test_a_disk_without_room_is_named_before_the_search(
     start: Any, whole: Any, small_disk: Path, full: str
 ) -> None:

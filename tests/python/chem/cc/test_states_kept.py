@@ -8,6 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +59,15 @@ def kept(amplitudes: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def wanted(water: Any) -> dict[str, States]:
-    """States, by their kinds, of a search that nothing has ended."""
-    with start(water, None) as cc:
-        return {kind: cc.states(kind, nroots=2, residual=1e-8) for kind in ("ee", "ip", "ea")}
+def wanted(water: Any) -> Callable[[str], States]:
+    """States of a kind, of a search that nothing has ended."""
+
+    @cache
+    def found(kind: str) -> States:
+        with start(water, None) as cc:
+            return cc.states(kind, nroots=2, residual=1e-8)
+
+    return found
 
 
 class Stopped(Exception):
@@ -82,7 +89,9 @@ def stopped(cc: CCSD, kind: str = "ee", number: int = 5) -> None:
         States(cc, kind, StateSettings(nroots=2, residual=1e-8), stop_after(number))
 
 
-@pytest.mark.parametrize("kind", ["ee", "ip", "ea"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("ee", marks=pytest.mark.long), "ip", pytest.param("ea", marks=pytest.mark.long)]
+)
 def test_a_search_goes_on_where_a_run_was_ended(
     water: Any, wanted: Any, kept: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
@@ -95,8 +104,8 @@ def test_a_search_goes_on_where_a_run_was_ended(
         states = second.states(kind, nroots=2, residual=1e-8)
     assert states.found
     # Two more than are left, and two after start vectors were multiplied again.
-    assert len(states.iterations) <= len(wanted[kind].iterations) - number + 4
-    assert abs(states.energies - wanted[kind].energies).max() < 1e-8
+    assert len(states.iterations) <= len(wanted(kind).iterations) - number + 4
+    assert abs(states.energies - wanted(kind).energies).max() < 1e-8
 
 
 @pytest.mark.parametrize("writes", [pytest.param(1, marks=pytest.mark.long), 4])
@@ -119,7 +128,7 @@ def test_a_kill_between_two_commits_leaves_a_start(
     with start(water, kept) as second:
         states = second.states("ee", nroots=2, residual=1e-8)
     assert states.found
-    assert abs(states.energies - wanted["ee"].energies).max() < 1e-8
+    assert abs(states.energies - wanted("ee").energies).max() < 1e-8
 
 
 _KILLED = """
@@ -145,7 +154,9 @@ States(tests.start(mf, Path(sys.argv[3])), sys.argv[4], StateSettings(nroots=2, 
 """
 
 
-@pytest.mark.parametrize(("reference", "kind"), [("water", "ee"), ("amino", "sf")])
+@pytest.mark.parametrize(
+    ("reference", "kind"), [("water", "ee"), pytest.param("amino", "sf", marks=pytest.mark.long)]
+)
 def test_a_killed_process_leaves_the_same_states(
     reference: str, kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -174,7 +185,7 @@ def test_states_that_have_converged_are_taken(water: Any, wanted: Any, kept: Pat
         with start(water, kept) as cc:
             states = cc.states("ip", nroots=2, residual=1e-8)
         assert iterations is None or len(states.iterations) == iterations
-        assert abs(states.energies - wanted["ip"].energies).max() < 1e-8
+        assert abs(states.energies - wanted("ip").energies).max() < 1e-8
 
 
 def test_vectors_of_other_states_are_not_taken(water: Any, kept: Path, tmp_path: Path) -> None:

@@ -18,18 +18,18 @@ CLOSED = pytest.mark.parametrize(
     ("name", "of_peer"),
     [
         ("eomee_ccsd_singlet", "EOMEESinglet"),
-        ("eomee_ccsd_triplet", "EOMEETriplet"),
-        ("ipccsd", "EOMIP"),
-        ("eaccsd", "EOMEA"),
+        pytest.param("eomee_ccsd_triplet", "EOMEETriplet", marks=pytest.mark.long),
+        pytest.param("ipccsd", "EOMIP", marks=pytest.mark.long),
+        pytest.param("eaccsd", "EOMEA", marks=pytest.mark.long),
     ],
 )
 OPEN = pytest.mark.parametrize(
     ("name", "of_peer"),
     [
-        ("eomee_ccsd", "EOMEESpinKeep"),
+        pytest.param("eomee_ccsd", "EOMEESpinKeep", marks=pytest.mark.long),
         ("eomsf_ccsd", "EOMEESpinFlip"),
         ("ipccsd", "EOMIP"),
-        ("eaccsd", "EOMEA"),
+        pytest.param("eaccsd", "EOMEA", marks=pytest.mark.long),
     ],
 )
 OUTER = 5
@@ -212,7 +212,10 @@ def test_states_of_rohf(whole_shell: Any, name: str, of_peer: str) -> None:
     check(cc, name, energies_of(peer, of_peer))
 
 
-@pytest.mark.parametrize(("name", "of_peer"), [("eomee_ccsd", "EOMEESpinKeep"), ("ipccsd", "EOMIP")])
+@pytest.mark.parametrize(
+    ("name", "of_peer"),
+    [pytest.param("eomee_ccsd", "EOMEESpinKeep", marks=pytest.mark.long), ("ipccsd", "EOMIP")],
+)
 def test_states_of_rohf_with_a_frozen_core(high_spin: Any, name: str, of_peer: str) -> None:
     """PySCF freezes orbitals of ROHF as they are."""
     expected = energies_of(peer_of(high_spin, 1), of_peer)

@@ -46,9 +46,9 @@ def start(mf: Any, directory: Path | None, frozen: int) -> CCSD:
     ("reference", "kind", "more"),
     [
         ("water", "ee", {}),
-        ("water", "ee", {"multiplicity": 3}),
-        ("water", "ee", {"cvs": 1}),
-        ("amino", "sf", {}),
+        pytest.param("water", "ee", {"multiplicity": 3}, marks=pytest.mark.long),
+        pytest.param("water", "ee", {"cvs": 1}, marks=pytest.mark.long),
+        pytest.param("amino", "sf", {}, marks=pytest.mark.long),
         pytest.param("water", "ip", {}, marks=pytest.mark.long),
         pytest.param("water", "ea", {}, marks=pytest.mark.long),
         pytest.param("amino", "ee", {}, marks=pytest.mark.long),

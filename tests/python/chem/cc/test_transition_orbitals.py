@@ -51,7 +51,7 @@ def every_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transition_orbitals, "_LEAST", 0.0)
 
 
-@pytest.mark.parametrize("name", ["four", "five"])
+@pytest.mark.parametrize("name", ["four", pytest.param("five", marks=pytest.mark.long)])
 @pytest.mark.parametrize("root", [0, 1])
 def test_pairs_add_up_to_the_transition_density(found: Found, name: str, root: int) -> None:
     """sum_k sqrt(w_k) |particle k><hole k| is the density, scaled to the norm one of all spins."""

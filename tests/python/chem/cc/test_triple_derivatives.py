@@ -120,7 +120,7 @@ def of_hof() -> Values:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"storage": "disk", "block": 4}, {"block": 3, "threads": 1}],
+    [pytest.param({"storage": "disk", "block": 4}, marks=pytest.mark.long), {"block": 3, "threads": 1}],
     ids=["disk", "small blocks"],
 )
 def test_blocks_and_places_make_no_difference(of_hof: Values, settings: dict[str, Any]) -> None:
@@ -198,7 +198,7 @@ def test_densities_of_degenerate_orbitals_are_those_of_all_triples(
         assert abs(cc.make_rdm1() - of_nitrogen[2]).max() < 1e-9
 
 
-@pytest.mark.parametrize("triples", [False, True])
+@pytest.mark.parametrize("triples", [pytest.param(False, marks=pytest.mark.long), True])
 def test_scanners_are_of_the_method_of_their_object(triples: bool) -> None:
     limits = {"conv_tol": 1e-9, "conv_tol_normt": 1e-7}
     mf = fitted(WATER, basis="sto-3g")

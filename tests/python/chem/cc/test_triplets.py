@@ -30,7 +30,11 @@ def triplets(water: Any) -> Values:
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"storage": "disk", "ladder": "disk", "block": 4}, {"block": 4, "ladder": "rebuild"}],
+    [
+        {},
+        pytest.param({"storage": "disk", "ladder": "disk", "block": 4}, marks=pytest.mark.long),
+        {"block": 4, "ladder": "rebuild"},
+    ],
     ids=["memory", "disk", "rebuild"],
 )
 def test_triplets_are_those_of_pyscf(water: Any, triplets: Values, settings: dict[str, Any]) -> None:

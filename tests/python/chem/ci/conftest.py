@@ -1,11 +1,8 @@
-"""PySCF and BLAS use one thread; water in a small space."""
+"""Water in a small space."""
 
 from __future__ import annotations
 
 import pytest
-from ci_threads import one_thread
-
-__all__ = ["one_thread"]
 
 
 @pytest.fixture(scope="session")

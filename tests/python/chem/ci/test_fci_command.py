@@ -352,7 +352,7 @@ def finished(command: list[str]) -> subprocess.CompletedProcess[str]:
     ("sent", "ranks"),
     [
         (signal.SIGINT, 1),
-        pytest.param(signal.SIGTERM, 2, marks=pytest.mark.launcher),
+        pytest.param(signal.SIGTERM, 2, marks=[pytest.mark.launcher, pytest.mark.long]),
         pytest.param(signal.SIGTERM, 1, marks=pytest.mark.long),
         pytest.param(signal.SIGINT, 2, marks=[pytest.mark.launcher, pytest.mark.long]),
     ],

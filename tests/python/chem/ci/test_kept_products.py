@@ -115,12 +115,13 @@ BEFORE_AND_AFTER = [
     (("global", 1250), ("strips", 20 * 576)),
 ]
 OF = ["state", "correction"]
+FEW = [(0, "state"), (1, "correction"), (2, "state")]
 
 
 @pytest.mark.parametrize(
     ("before", "after", "of"),
     [
-        pytest.param(*budgets, of, marks=() if number % 2 == OF.index(of) else pytest.mark.long)
+        pytest.param(*budgets, of, marks=() if (number, of) in FEW else pytest.mark.long)
         for number, budgets in enumerate(BEFORE_AND_AFTER)
         for of in OF
     ],

@@ -70,7 +70,7 @@ def every_solve_is_long(monkeypatch):
     monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
 
 
-@pytest.mark.parametrize("solve", [1, 3])
+@pytest.mark.parametrize("solve", [pytest.param(1, marks=pytest.mark.long), 3])
 def test_a_run_begins_with_the_states_of_the_last_solve(
     nitrogen, solver, tmp_path, monkeypatch, every_solve_is_long, solve
 ):

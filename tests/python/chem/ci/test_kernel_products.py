@@ -182,7 +182,9 @@ def test_no_electrons() -> None:
     assert product(kernel, np.ones((1, 1)), 0, 0) == 0
 
 
-@pytest.mark.parametrize(("alpha", "beta", "parity"), [(1, 1, 1), (2, 1, 0), (1, 2, 0)])
+@pytest.mark.parametrize(
+    ("alpha", "beta", "parity"), [(1, 1, 1), pytest.param(2, 1, 0, marks=pytest.mark.long), (1, 2, 0)]
+)
 def test_the_last_of_64_orbitals(alpha: int, beta: int, parity: int) -> None:
     """Orbitals 59 to 63 interact as if there were no others."""
     rng = np.random.default_rng(7)
@@ -208,7 +210,8 @@ def test_the_last_of_64_orbitals(alpha: int, beta: int, parity: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("counts", "alpha", "beta"), [([26, 14], 2, 1), ([20, 1, 17, 3], 1, 2), ([13, 9], 4, 2)]
+    ("counts", "alpha", "beta"),
+    [([26, 14], 2, 1), ([20, 1, 17, 3], 1, 2), pytest.param([13, 9], 4, 2, marks=pytest.mark.long)],
 )
 def test_long_runs_and_hermiticity(counts: list[int], alpha: int, beta: int) -> None:
     """<x|Hy> = <Hx|y>, also if runs are longer than the lengths compiled into the inner loops."""

@@ -164,7 +164,7 @@ def test_what_cannot_be_is_refused(world):
 
 
 def test_more_orbitals_than_bits_are_refused(world):
-    mf = mean_field(N2, basis="cc-pvqz")
+    mf = mean_field(N2, basis="aug-cc-pvtz")
     assert "at most 64 can be correlated: give the number of active ones" in refused(mf, world)
 
 

@@ -59,7 +59,7 @@ class Run:
         return self.operator.eigenvalues(roots)
 
 
-@pytest.mark.parametrize("bound", [1e-5, 1e-8, 1e-12])
+@pytest.mark.parametrize("bound", [1e-5, pytest.param(1e-8, marks=pytest.mark.long), 1e-12])
 @pytest.mark.parametrize("name", SPACES)
 def test_energies_are_within_the_bound_and_not_below(name, bound, tmp_path):
     (irreps, groups), arguments = SPACES[name]
@@ -75,8 +75,13 @@ def test_energies_are_within_the_bound_and_not_below(name, bound, tmp_path):
         assert np.array_equal(x, space.parity * x.T)
 
 
-@pytest.mark.parametrize("vectors", [2, 3, 6])
-@pytest.mark.parametrize("roots", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("roots", "vectors"),
+    [
+        *((1, 2), (1, 6), (2, 3), (4, 6)),
+        *(pytest.param(*each, marks=pytest.mark.long) for each in ((1, 3), (2, 2), (2, 6), (4, 2), (4, 3))),
+    ],
+)
 def test_no_root_is_missed(roots, vectors, tmp_path):
     space = Space(orbitals([0, 0, 0, 1, 1, 1], 2), 3, 3, 0, 1)
     for seed in (1, 2, 3):

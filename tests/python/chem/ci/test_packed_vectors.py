@@ -29,9 +29,10 @@ def solve(given, place, kind="disk", elements=2500, bound=BOUND, roots=1, **more
     return solve_any(given, place, kind, elements, roots=roots, **{**packed, **more})
 
 
-@pytest.mark.parametrize("bound", [1e-5, 1e-8, 1e-11])
+@pytest.mark.parametrize("bound", [1e-5, pytest.param(1e-8, marks=pytest.mark.long), 1e-11])
 @pytest.mark.parametrize(
-    ("kind", "elements", "slots"), [("disk", 300, 1), ("disk", 2500, 2), ("strips", 20 * 576, 2)]
+    ("kind", "elements", "slots"),
+    [pytest.param("disk", 300, 1, marks=pytest.mark.long), ("disk", 2500, 2), ("strips", 20 * 576, 2)],
 )
 def test_energies_are_within_the_bound_for_every_budget(
     given, energy, tmp_path, kind, elements, slots, bound
@@ -103,7 +104,7 @@ TO_STRIPS = ("memory", 1900), ("strips", 20 * 576)
     ("before", "after", "of"),
     [
         (*FROM_DISK, "state"),
-        (*TO_STRIPS, "correction"),
+        pytest.param(*TO_STRIPS, "correction", marks=pytest.mark.long),
         pytest.param(*FROM_DISK, "correction", marks=pytest.mark.long),
         pytest.param(*TO_STRIPS, "state", marks=pytest.mark.long),
     ],
@@ -144,7 +145,7 @@ def test_a_run_goes_on_from_each_iteration(given, energy, tmp_path):
     assert again.products == 0 and again.energies[0] == solved.energies[0]
 
 
-@pytest.mark.parametrize(("iterations", "vectors"), [(2, 3), (3, 5)])
+@pytest.mark.parametrize(("iterations", "vectors"), [(2, 3), pytest.param(3, 5, marks=pytest.mark.long)])
 def test_a_run_goes_on_from_one_that_ended_at_its_last_iteration(
     given, energy, tmp_path, iterations, vectors
 ):

@@ -30,7 +30,16 @@ def mean_field(atom, basis, kind="RHF", **given):
         (WATER, "6-31g", {"unit": "bohr"}, {"frozen": 1, "active": 11}, None, -76.0996220352, 2e-8),
         # PySCF
         (OTHER_WATER, "6-31g", {}, {}, 414_441, -76.1208675389, 1e-8),
-        ("N 0 0 0; N 0 0 1.0977", "6-31g", {}, {"frozen": 2}, 2_388_528, -109.1029263853, 1e-8),
+        pytest.param(
+            "N 0 0 0; N 0 0 1.0977",
+            "6-31g",
+            {},
+            {"frozen": 2},
+            2_388_528,
+            -109.1029263853,
+            1e-8,
+            marks=pytest.mark.long,
+        ),
         pytest.param(
             *("N 0 0 0; N 0 0 2.1", "6-31g", {}, {"frozen": 2}, 2_388_528, -108.8522642335, 1e-8),
             marks=pytest.mark.long,

@@ -88,7 +88,16 @@ def test_mixed_precision_ends_with_double_precision(tmp_path):
     assert dense[0].dtype == np.float64
 
 
-@pytest.mark.parametrize(("roots", "vectors"), [(1, 2), (1, 3), (2, 3), (3, 3), (1, 5)])
+@pytest.mark.parametrize(
+    ("roots", "vectors"),
+    [
+        (1, 2),
+        pytest.param(1, 3, marks=pytest.mark.long),
+        (2, 3),
+        pytest.param(3, 3, marks=pytest.mark.long),
+        pytest.param(1, 5, marks=pytest.mark.long),
+    ],
+)
 def test_mixed_precision_is_as_good_as_double(roots, vectors, tmp_path):
     """The parts of H times a vector that single precision loses add up: they must not be taken for a
     residual."""

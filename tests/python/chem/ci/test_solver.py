@@ -56,7 +56,7 @@ def solve(given, tmp_path, kind="memory", elements=1 << 20, parity=1, spin=0, ro
 
 
 BUDGETS = [
-    ("disk", 300, 1),
+    pytest.param("disk", 300, 1, marks=pytest.mark.long),
     ("disk", 1250, 2),
     ("disk", 2500, 2),
     pytest.param("strips", 6 * 576, 1, marks=pytest.mark.long),
@@ -93,7 +93,7 @@ def test_a_task_for_each_hole_fits_the_least_budget(given, tmp_path):
     assert counts[0] > counts[1] > counts[2] == 1
 
 
-@pytest.mark.parametrize("parity", [1, 0])
+@pytest.mark.parametrize("parity", [1, pytest.param(0, marks=pytest.mark.long)])
 def test_roots_and_spins(given, tmp_path, parity):
     expected = ci_water.expected(given, 3)
     solved, _ = solve(given, tmp_path, parity=parity, roots=3, spin_shift=0.0 if parity else 0.2, spin=0)

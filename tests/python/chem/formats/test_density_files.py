@@ -28,7 +28,7 @@ def test_a_cube_holds_all_electrons_but_what_the_grid_misses(tmp_path):
     assert values.sum() * abs(np.linalg.det(axes[:, 1:])) == pytest.approx(10, abs=0.3)
 
 
-@pytest.mark.parametrize("command", ["scf", "rimp2", "ccsd"])
+@pytest.mark.parametrize("command", ["scf", "rimp2", pytest.param("ccsd", marks=pytest.mark.long)])
 def test_densities_of_a_file_are_those_of_the_method(command, tmp_path):
     path, results = tmp_path / "a.h5", tmp_path / "r.npz"
     run(command, tmp_path, "--density", str(path))
@@ -54,7 +54,7 @@ def read(path):
     return tuple((c.T @ each @ c)[np.ix_(back, back)] for each in (total, alpha))
 
 
-@pytest.mark.parametrize("name", ["a.h5", "a.trexio"])
+@pytest.mark.parametrize("name", [pytest.param("a.h5", marks=pytest.mark.long), "a.trexio"])
 def test_the_density_of_a_multireference_ci_is_that_of_full_ci(name, tmp_path):
     """All orbitals except a frozen one are active."""
     tight = ["--residual", "1e-7", "--frozen", "1"]

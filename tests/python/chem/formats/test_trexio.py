@@ -143,7 +143,9 @@ def water():
 
 
 @pytest.mark.parametrize("name", BACK_ENDS)
-@pytest.mark.parametrize(("spin", "folded"), [(0, True), (0, False), (2, True)])
+@pytest.mark.parametrize(
+    ("spin", "folded"), [(0, True), pytest.param(0, False, marks=pytest.mark.long), (2, True)]
+)
 def test_determinants_of_a_file_have_the_energy_of_the_state(name, spin, folded, tmp_path, monkeypatch):
     monkeypatch.setattr(trexio_states, "PIECE", 16)
     ci = ci_of(water(), frozen=1, spin=spin, folded=folded)

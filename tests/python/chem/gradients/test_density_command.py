@@ -90,7 +90,7 @@ def test_natural_orbitals_are_read_by_others(tmp_path):
     assert orbitals.T @ overlap @ orbitals == pytest.approx(np.eye(13), abs=1e-4)
 
 
-@pytest.mark.parametrize("command", ["ri-scf", "rimp2"])
+@pytest.mark.parametrize("command", ["ri-scf", pytest.param("rimp2", marks=pytest.mark.long)])
 def test_an_estimate_bounds_the_disk_space_of_a_run(tmp_path, command):
     arguments = ["--gradient", "--storage", "disk"]
     estimate = run(command, WATER, tmp_path, *arguments, "--estimate")

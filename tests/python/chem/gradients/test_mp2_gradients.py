@@ -53,7 +53,12 @@ def derivative(energy_at, step: float) -> float:
 
 @pytest.mark.parametrize(
     ("kind", "frozen", "storage"),
-    [("RHF", 0, "auto"), ("UHF", 1, "auto"), ("RHF", [1], "disk"), ("UHF", [[0], []], "disk")],
+    [
+        pytest.param("RHF", 0, "auto", marks=pytest.mark.long),
+        pytest.param("UHF", 1, "auto", marks=pytest.mark.long),
+        ("RHF", [1], "disk"),
+        ("UHF", [[0], []], "disk"),
+    ],
 )
 def test_gradients_are_derivatives_of_the_energy(kind, frozen, storage):
     mol = molecule(kind)

@@ -66,7 +66,13 @@ def pyscfs():
 
 
 @pytest.mark.parametrize("storage", ["auto", "disk"])
-@pytest.mark.parametrize("name", MOLECULES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(each, marks=() if each != "potentials and ghosts" else pytest.mark.long)
+        for each in MOLECULES
+    ],
+)
 def test_with_fitted_integrals_it_is_pyscfs(pyscfs, name, storage):
     reference, expected = pyscfs(name, True)
     method = getattr(ri, kind(name))
@@ -84,8 +90,16 @@ def test_a_spin_without_electrons_has_no_exchange():
             assert converged(mf).nuc_grad_method().kernel() == pytest.approx(expected, abs=1e-8)
 
 
-@pytest.mark.parametrize("storage", ["disk", "mixed", "direct", "auto"])
-@pytest.mark.parametrize("name", ["RHF", "UHF"])
+@pytest.mark.parametrize(
+    ("name", "storage"),
+    [
+        *(("RHF", "disk"), ("RHF", "mixed"), ("UHF", "direct"), ("UHF", "auto")),
+        *(
+            pytest.param(*each, marks=pytest.mark.long)
+            for each in (("RHF", "direct"), ("RHF", "auto"), ("UHF", "disk"), ("UHF", "mixed"))
+        ),
+    ],
+)
 def test_wherever_integrals_are_it_is_pyscfs(pyscfs, name, storage):
     reference, expected = pyscfs(name, False)
     more = {"disk_bytes": 100_000} if storage == "mixed" else {}

@@ -1,4 +1,4 @@
-"""Cases of Full-CI tests are those of this folder too; PySCF and BLAS use one thread."""
+"""Cases of Full-CI tests are those of this folder too."""
 
 from __future__ import annotations
 
@@ -6,7 +6,3 @@ import sys
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent.parent / "ci"))
-
-from ci_threads import one_thread
-
-__all__ = ["one_thread"]

@@ -52,7 +52,9 @@ def expected(one, two, references, electrons, irrep, spin, functional):
 
 @pytest.mark.parametrize("functional", ["ci", "aqcc"])
 @pytest.mark.parametrize(("electrons", "spin"), [(4, 0), (4, 2), (5, 1), (6, 0), (5, 3)])
-@pytest.mark.parametrize("seed", [2, 3, 4])
+@pytest.mark.parametrize(
+    "seed", [2, pytest.param(3, marks=pytest.mark.long), pytest.param(4, marks=pytest.mark.long)]
+)
 def test_energies(tmp_path, electrons, spin, seed, functional):
     from pyscf import ao2mo
     from pyscf.tools import fcidump

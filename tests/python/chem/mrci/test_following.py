@@ -13,7 +13,7 @@ from outcore.chem.mrci import MRCI, size_consistency
 pytest.importorskip("pyscf")
 
 
-@pytest.mark.parametrize("vector_memory", [None, 10**7])
+@pytest.mark.parametrize("vector_memory", [None, pytest.param(10**7, marks=pytest.mark.long)])
 def test_acpf_does_not_end_in_a_state_without_references(vector_memory):
     """Published values. The lowest state of the functional has none, 0.3 Hartree below."""
     with c2(functional="acpf", comm=None, vector_memory=vector_memory) as ci:

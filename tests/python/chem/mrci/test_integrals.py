@@ -51,7 +51,9 @@ def test_without_tables_there_is_no_product():
         case.apply(np.zeros(case.space.size))
 
 
-@pytest.mark.parametrize("more", [{}, {"vector_memory": 200_000}, {"threads": 3}])
+@pytest.mark.parametrize(
+    "more", [{}, pytest.param({"vector_memory": 200_000}, marks=pytest.mark.long), {"threads": 3}]
+)
 def test_streamed_energies_are_those_in_memory(more):
     """If not all integrals fit, they are decomposed to rounding."""
     with water(integral_memory=0, **more) as ci:

@@ -58,7 +58,9 @@ def test_interacting_couplings_are_those_of_openmolcas(vector_memory):
 
 
 @pytest.mark.parametrize(("bound", "whole", "least"), [(0.0, RAW, 0.8), (1e-8, PACKED, 0.5)])
-@pytest.mark.parametrize("share", [1.5, 1.0, 0.5, 0.01])
+@pytest.mark.parametrize(
+    "share", [1.5, pytest.param(1.0, marks=pytest.mark.long), 0.5, pytest.param(0.01, marks=pytest.mark.long)]
+)
 def test_so_much_of_the_vectors_is_in_memory(share, bound, whole, least, monkeypatch):
     """Some memory stays free between records, and more between packed records, which grow."""
     monkeypatch.setattr(vectors, "UNIT_ELEMENTS", 64)

@@ -63,7 +63,9 @@ def wanted():
         return ci.kernel(), 8 * ci.records.elements * 7
 
 
-@pytest.mark.parametrize("share", [1.0, pytest.param(0.5, marks=pytest.mark.long), 0.01])
+@pytest.mark.parametrize(
+    "share", [pytest.param(1.0, marks=pytest.mark.long), pytest.param(0.5, marks=pytest.mark.long), 0.01]
+)
 def test_energies_of_any_budget(share, wanted):
     energy, whole = wanted
     with n2(vector_memory=int(share * whole * 1.3)) as ci:

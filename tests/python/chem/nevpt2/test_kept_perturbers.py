@@ -120,7 +120,7 @@ def test_parts_of_other_states_are_not_used(states):
     assert NEVPT2(rotated, checkpoint=kept).kernel() == pytest.approx(expected, abs=1e-11)
 
 
-@pytest.mark.parametrize("what", ["frozen", "molecule", "screening"])
+@pytest.mark.parametrize("what", ["frozen", "molecule", pytest.param("screening", marks=pytest.mark.long)])
 def test_parts_of_another_problem_are_refused(states, what):
     make, kept = states
     mc = make()

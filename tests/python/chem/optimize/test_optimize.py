@@ -144,7 +144,7 @@ def test_the_step_under_way_goes_on_after_kills(tmp_path, monkeypatch, step):
     assert not list(kept.glob("geometry.*"))
 
 
-@pytest.mark.parametrize("method", ["scf", "rimp2"])
+@pytest.mark.parametrize("method", [pytest.param("scf", marks=pytest.mark.long), "rimp2"])
 def test_orbitals_of_the_step_under_way_are_taken_as_they_are(tmp_path, method):
     kept, folder = ["--method", method, "--checkpoint", str(tmp_path / "kept")], tmp_path / "kept"
     restored, restore, add = [], restart.FoundOrbitals.restore, steps.GeometrySteps.add
