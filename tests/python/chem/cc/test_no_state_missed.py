@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,19 @@ def test_a_state_is_no_result_before_others_have_been_looked_for() -> None:
     assert not found[-1].why
     # The lowest of all eigenvalues of PySCF's matrix.
     assert energies[np.isfinite(energies)] == pytest.approx(0.16352, abs=1e-4)
+
+
+@pytest.mark.parametrize("loose", [0.5, 0.3])
+def test_a_state_of_a_loose_search_is_no_lowest_one_for_a_tight_one(tmp_path: Path, loose: float) -> None:
+    mf = open_mean_field("UHF", ("Be 0 0 0; H 0 0 1.34", 0, 1), "sto-3g")
+
+    def search(residual: float) -> Any:
+        with CCSD(mf, comm=None, memory="1GB", threads=1, checkpoint=tmp_path / "kept", **TIGHT) as cc:
+            cc.kernel()
+            return cc.states("ea", residual=residual)
+
+    assert search(loose).converged.all()
+    assert search(1e-6).energies[0] == pytest.approx(0.16352, abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["ee", "sf"])

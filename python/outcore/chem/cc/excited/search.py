@@ -69,7 +69,7 @@ class Search(davidson.Search[Iteration]):
     on. `follows`: singles of states, of unit norm, which roots follow by overlap of singles in the order given;
     None: roots are the lowest. `alone`: nobody knows the lowest roots, so the search looks for others once it has
     converged. `found`: number of vectors that the checkpoint had. `is_whole`: whether these are states of a search
-    that has looked for others."""
+    that has converged as tightly as this one shall, and has looked for others."""
 
     def __init__(
         self,
@@ -122,7 +122,8 @@ class Search(davidson.Search[Iteration]):
             may_fall = self._look_above()
             self.iterate()
         self._shrink(self.states)
-        self._commit(np.eye(self.count), is_whole=self.converged and not self.exhausted)
+        is_whole = self.converged and not self.exhausted
+        self._commit(np.eye(self.count), self.limits.tolerance if is_whole else None)
         self._pool.release(self._vectors)
         return self._vectors
 
@@ -178,7 +179,8 @@ class Search(davidson.Search[Iteration]):
             self._vectors.append(StateVector(found.singles, arrays[0]))
             self._multiplied.append(StateVector(found.multiplied, arrays[1]))
             errors.append(found.error)
-            whole.append(found.is_whole)
+            limit = found.converged_to
+            whole.append(limit is not None and limit <= self.limits.tolerance)
         self.found = len(self._vectors)
         if self.found >= self.count:
             try:
@@ -209,7 +211,7 @@ class Search(davidson.Search[Iteration]):
             rows = [states, before if len(before) else unit[count : min(first, 2 * count)], *rows]
         self._commit(np.concatenate(rows)[: LEAST * count])
 
-    def _commit(self, rows: Matrix, *, is_whole: bool = False) -> None:
+    def _commit(self, rows: Matrix, converged_to: float | None = None) -> None:
         if self._kept is None:
             return
         m = len(self._multiplied)
@@ -224,7 +226,7 @@ class Search(davidson.Search[Iteration]):
                     sum(x * each.singles for x, each in zip(row, group[:m], strict=True))
                     for group in (self._vectors, self._multiplied)
                 )
-                kept = KeptVector(np.asarray(one), np.asarray(other), float(errors[number]), is_whole)
+                kept = KeptVector(np.asarray(one), np.asarray(other), float(errors[number]), converged_to)
                 self._kept.put(self.room, number, row, vectors, products, kept)
 
     # ---- passes over vectors ----

@@ -33,13 +33,13 @@ _GO_ON = "go on from kept states"
 
 @dataclass
 class KeptVector:
-    """Singles of a vector and of H times it; the largest error of the latter. is_whole: it is a state of a search
-    that has converged and has looked for others."""
+    """Singles of a vector and of H times it; the largest error of the latter. converged_to: it is a state of a
+    search that has converged to this norm of residuals, and has looked for others; None: of no such search."""
 
     singles: Values
     multiplied: Values
     error: float
-    is_whole: bool
+    converged_to: float | None
 
 
 class KeptStates:
@@ -130,14 +130,15 @@ class KeptStates:
         try:
             singles, multiplied = (np.array(facts[name], float) for name in ("singles", "multiplied"))
             error, serial, stamp = float(facts["error"]), int(facts["serial"]), facts["stamp"]
-            is_whole = bool(facts.get("is_whole"))
+            limit = facts.get("converged_to")
+            converged_to = None if limit is None else float(limit)
         except (KeyError, TypeError, ValueError) as wrong:
             raise _damaged(path, f"{type(wrong).__name__}: {wrong}") from wrong
         if singles.shape != self._shape or multiplied.shape != self._shape:
             raise _damaged(path, f"singles of shape {singles.shape}, not {self._shape}")
         if stamp != _stamp(serial, singles, multiplied, error) or not np.isfinite(error):
             raise _damaged(path, "singles are not those that were written")
-        return KeptVector(singles, multiplied, error, is_whole)
+        return KeptVector(singles, multiplied, error, converged_to)
 
     # ---- the checkpoint of this run ----
 
@@ -162,7 +163,7 @@ class KeptStates:
             "singles": kept.singles.tolist(),
             "multiplied": kept.multiplied.tolist(),
             "error": kept.error,
-            "is_whole": kept.is_whole,
+            "converged_to": kept.converged_to,
             "stamp": _stamp(self._serial, kept.singles, kept.multiplied, kept.error),
         }
         used = [int(each) for each in np.flatnonzero(row)]
