@@ -182,6 +182,7 @@ SHARED_IDEAS = {
     "Checkpoint": "what is kept of a run and found again: of arrays, of coupled cluster on them, of an SCF",
     "Densities": "density matrices of a state: of CI by pairs of spins, and what gradients contract",
     "Forecast": "what a run will take, in what its method has",
+    "GivenOrbitals": "orbitals before an SCF, as the spaces of a kind of CI are chosen among them",
     "Gradients": "nuclear gradients of an object, as PySCF calls the class",
     "Iteration": "what one iteration tells: of a search, which CI extends, or of amplitudes",
     "JKRequest": "J and K that the first process asks for: of stored integrals, of fitted ones",

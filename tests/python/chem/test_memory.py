@@ -158,7 +158,7 @@ def test_no_budget_has_a_larger_transfer_than_was_predicted():
     [
         ["ccsd", "--integrals", "cholesky"],
         ["ccsd", "--integrals", "conventional"],
-        ["fci", "--frozen", "1"],
+        ["fci", "--frozen", "1", "--active", "20"],
         ["mrci", "--cas", "2,2"],
         ["mrci", "--cas", "2,2", "--integrals", "ri"],
         ["casscf", "--cas", "2,2", "--nevpt2"],

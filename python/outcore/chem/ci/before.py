@@ -13,8 +13,8 @@ import numpy as np
 from outcore.base.errors import OutcoreError
 from outcore.chem import active, frozen
 from outcore.chem.ci import orbitals, target
-from outcore.chem.ci.orbitals import GivenOrbitals, Integers
-from outcore.chem.ci.space import count_strings
+from outcore.chem.ci.orbitals import GivenOrbitals
+from outcore.chem.ci.space import Integers, count_strings
 from outcore.chem.ci.target import AskedStates
 from outcore.chem.symmetry import ABELIAN, IRREPS, functions_of_irreps, irrep_number
 

@@ -316,8 +316,8 @@ def test_nevpt2_goes_on_after_a_casscf_that_is_not_optimised_again(run, tmp_path
 
     kept = tmp_path / "kept"
     kept.mkdir()
-    arguments = ["--cas", "2,2", "--nevpt2"]
-    expected = run(LIH, *arguments)
+    arguments = ["--cas", "6,5", "--nevpt2"]
+    expected = run(WATER, *arguments)
     monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     moments, calls = Perturbers.moments, []
 
@@ -329,9 +329,9 @@ def test_nevpt2_goes_on_after_a_casscf_that_is_not_optimised_again(run, tmp_path
 
     monkeypatch.setattr(Perturbers, "moments", counted)
     with pytest.raises(KeyboardInterrupt):
-        run(LIH, *arguments, "--checkpoint", str(kept))
+        run(WATER, *arguments, "--checkpoint", str(kept))
     capsys.readouterr()
-    found = run(LIH, *arguments, "--checkpoint", str(kept))
+    found = run(WATER, *arguments, "--checkpoint", str(kept))
     output = capsys.readouterr().out
     assert "has converged in iteration" in output and "not used" not in output
     assert len(calls) == 2 + 2 - 1  # of core and virtual orbitals, but for the one that is kept
@@ -399,7 +399,7 @@ def test_an_estimate_computes_no_energy(run):
         (["--avas", "O 2p", "--core", "A1=2"], "--core has no effect with --avas"),
         (["--cas", "4,4", "--states", "A1:0"], "is no irrep, 2S and number of states"),
         (["--cas", "4,4", "--states", "A1:0:1,A1:0:2"], "is named twice"),
-        (["--cas", "4,4", "--states", "A1:1:1"], "4 electrons cannot have 2S = 1"),
+        (["--cas", "4,4", "--states", "A1:1:1"], "10 electrons cannot have 2S = 1"),
         (["--cas", "4,4", "--states", "E:0:1"], "irrep E"),
         (["--cas", "4,4", "--states", "A1:0:1", "--roots", "2"], "--roots has no effect with --states"),
         (["--cas", "4,4", "--states", "A1:0:2", "--weights", "1"], "for each of several --roots or --states"),
@@ -419,8 +419,8 @@ def test_the_group_that_stands_for_that_of_a_linear_molecule_is_named(run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--cas", "4,4", "--irrep", "Ag"], r"irrep Ag \(point group C2v has A1, A2, B1, B2\)"),
-        (["--cas", "2,2", "--roots", "5"], "find 5 roots: there are at most 4 determinants"),
+        (["--cas", "4,4", "--irrep", "Ag"], r"irrep Ag: .*point group C2v has A1, A2, B1, B2"),
+        (["--cas", "2,2", "--roots", "5"], "find 5 roots: .*there are at most 4 determinants"),
         (["--cas", "2,2", "--active", "A1=2", "--irrep", "B1"], "have no determinant of irrep B1"),
         (["--cas", "2,2", "--active", "A1=2", "--states", "A1:4:1"], "2 electrons cannot have 2S = 4"),
         (["--active", "A1=2", "--core", "A1=2,B1=2"], "2 orbitals of B1, but the molecule has 1"),
