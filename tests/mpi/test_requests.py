@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import tempfile
 import time
 
 import numpy as np
@@ -229,7 +230,8 @@ class Changes:
     def __init__(self, world):
         self.world, self.rank, self.size = world, world.rank, world.size
         rows = 2 * world.size
-        self.plain = _core.File(f"plain.{world.rank}")
+        self._directory = tempfile.TemporaryDirectory()
+        self.plain = _core.File(f"{self._directory.name}/plain")
         self.exclusive = outcore.ExclusiveFile("changes")
         self.shared = outcore.SharedFile(world, "changed")
         self.records = outcore.RecordFile(world, "changed records", rows)
@@ -298,6 +300,7 @@ class Changes:
             each.close()
         self.exclusive.delete()
         self.plain.close()
+        self._directory.cleanup()
 
 
 @pytest.fixture
