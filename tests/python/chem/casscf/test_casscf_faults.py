@@ -172,12 +172,18 @@ def test_orbitals_of_another_problem_are_refused_by_name(run, optimised, tmp_pat
         (["--active", "A1=9", "--cas", "4,9"], "9 orbitals of A1, but the molecule has 4"),
         (["--cas", "4,4", "--spin", "1"], "10 electrons cannot have 1 unpaired"),
         (["--cas", "2,2", "--spin", "4"], "singly occupied, and must be active"),
-        (["--cas", "4,4", "--states", "A1:6:1"], "7 orbitals cannot hold 8 electrons of one spin, as 2S = 6 needs"),
+        (
+            ["--cas", "4,4", "--states", "A1:6:1"],
+            "7 orbitals cannot hold 8 electrons of one spin, as 2S = 6 needs",
+        ),
         (
             ["--cas", "6,4", "--states", "A1:4:1"],
             "4 orbitals cannot hold 5 electrons of one spin, as 2S = 4 needs",
         ),
-        (["--avas", "O 2p", "--states", "A:10:1"], "7 orbitals cannot hold 10 electrons of one spin, as 2S = 10 needs"),
+        (
+            ["--avas", "O 2p", "--states", "A:10:1"],
+            "7 orbitals cannot hold 10 electrons of one spin, as 2S = 10 needs",
+        ),
         (["--avas", "Zz 9q"], "'Zz 9q' is not among the atomic orbitals"),
         (["--avas", "O 2p", "--avas-threshold", "1.5"], "--avas-threshold 1.5"),
         (["--cas", "4,4", "--roots", "30"], "there are 10 determinants|find 30 roots"),

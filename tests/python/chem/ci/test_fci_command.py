@@ -198,7 +198,10 @@ def test_what_no_orbitals_have_is_refused_before_the_scf(water, monkeypatch, arg
     ("arguments", "message"),
     [
         (["--irrep", "B2g"], "2 electrons in 2 orbitals have no determinant of irrep B2g"),
-        (["--irrep", "Ag", "--roots", "3"], "find 3 roots: Invalid argument (there are at most 2 determinants)"),
+        (
+            ["--irrep", "Ag", "--roots", "3"],
+            "find 3 roots: Invalid argument (there are at most 2 determinants)",
+        ),
         (["--roots", "3"], "find 3 roots: Invalid argument (there are at most 2 determinants)"),
         (["--uhf", "--irrep", "B2g"], "have no determinant of irrep B2g"),
     ],
