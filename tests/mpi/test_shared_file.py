@@ -12,7 +12,7 @@ from outcore import OutcoreError, RecordFile, SharedFile
 
 LENGTH = 200_000
 # In CI some; OUTCORE_TEST_REQUESTS=1000000 for the full waves, which take minutes.
-REQUESTS = int(os.environ.get("OUTCORE_TEST_REQUESTS", "8000"))
+REQUESTS = int(os.environ.get("OUTCORE_TEST_REQUESTS", "20000"))
 
 
 @pytest.fixture(params=["hosts", "processes"])

@@ -178,7 +178,7 @@ READERS: dict[str, tuple[Reader, str]] = {
 }
 
 
-SECONDS = float(os.environ.get("OUTCORE_FUZZ_SECONDS", 16 / len(READERS)))
+SECONDS = float(os.environ.get("OUTCORE_FUZZ_SECONDS", 30 / len(READERS)))
 
 
 def harmless(reader: Reader, path: Path) -> None:

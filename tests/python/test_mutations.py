@@ -1,6 +1,6 @@
 """Damaged files of every kind: the damage is an OutcoreError, or harmless; nothing outside is touched.
 
-OUTCORE_MUTATIONS: how many of each kind (default 25); OUTCORE_MUTATION_SEED: where they begin.
+OUTCORE_MUTATIONS: how many of each kind (default 40); OUTCORE_MUTATION_SEED: where they begin.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from outcore.chem import restart
 from outcore.cli import inspect as inspect_command
 from outcore.job.collective import in_gate
 
-COUNT = int(os.environ.get("OUTCORE_MUTATIONS", "25"))
+COUNT = int(os.environ.get("OUTCORE_MUTATIONS", "40"))
 SEED = int(os.environ.get("OUTCORE_MUTATION_SEED", "1"))
 SECONDS = 20  # no single file takes longer to refuse
 

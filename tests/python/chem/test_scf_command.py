@@ -237,7 +237,6 @@ def test_bad_input_on_two_processes_is_said_once(water, tmp_path):
     assert "Traceback" not in run.stderr
 
 
-@pytest.mark.long
 @pytest.mark.memory
 def test_memory_stays_below_the_budget(tmp_path):
     results = tmp_path / "results.json"

@@ -71,7 +71,6 @@ def test_the_error_is_within_the_bound(name, way, exact, tmp_path):
         assert promised.kept
 
 
-@pytest.mark.long
 def test_what_is_left_out_scatters_as_the_standard_deviation_says(exact, tmp_path):
     """Over steps, each with its own choice of omitted integrals: no bias, and a bound not far above."""
     mol, energy, density = exact("ring")

@@ -2,7 +2,7 @@
 refused, or their numbers are read as they are; never a crash, memory for absent data, or access to a name
 outside the directory.
 
-OUTCORE_MUTATIONS: how many of each kind (default 15); OUTCORE_MUTATION_SEED: where they begin.
+OUTCORE_MUTATIONS: how many of each kind (default 25); OUTCORE_MUTATION_SEED: where they begin.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from outcore import DiskArray, World, checkpoint
 from outcore.chem import restart
 from outcore.chem.hf import kept
 
-COUNT = int(os.environ.get("OUTCORE_MUTATIONS", "15"))
+COUNT = int(os.environ.get("OUTCORE_MUTATIONS", "25"))
 SEED = int(os.environ.get("OUTCORE_MUTATION_SEED", "1"))
 _LONGEST_S = 20
 _EXTREMES: tuple[Any, ...] = (

@@ -241,7 +241,6 @@ def test_plain_records_are_blocked_longer_than_the_library_with_prefetch(done):
     assert io["fortran"] > io["asynchronous"]
 
 
-@pytest.mark.long
 def test_chemio_hf_goes_from_direct_to_disk(tmp_path):
     answer = study("chemio-hf", "--quick", "--out", tmp_path / "report")
     assert answer.returncode == 0, answer.stderr

@@ -23,7 +23,7 @@ from outcore.tensor.plan.plan import contract, products
 from outcore.tensor.plan.rates import ASSUMED
 from outcore.tensor.program.einsum import einsum
 
-EXAMPLES = int(os.environ.get("OUTCORE_PRODUCTS", "6"))
+EXAMPLES = int(os.environ.get("OUTCORE_PRODUCTS", "10"))
 
 often = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -181,20 +181,20 @@ class _Run(MoleculeRun):
         from outcore.chem.ci.orbitals import count_before_scf
         from outcore.chem.nevpt2.orbitals import refuse_lists
 
+        def pair(electrons: int) -> tuple[int, int]:
+            return (electrons + int(mol.spin)) // 2, (electrons - int(mol.spin)) // 2
+
         options, n = self.options, int(mol.nao)
         space, known = options.space(), [before.whole(mol)]
         if space.of_irreps is not None:
             space.check_irreps(mol)
-            electrons = space.electrons(int(mol.nelectron))
-            pair = (electrons + int(mol.spin)) // 2, (electrons - int(mol.spin)) // 2
-            known.append(before.of_names(mol, space.of_irreps, [pair]))
+            known.append(before.of_names(mol, space.of_irreps, [pair(space.electrons(int(mol.nelectron)))]))
         elif options.avas is not None:
             space.check_atomic(mol)
         else:
             numbers = np.arange(count_before_scf(mol))
             active, electrons = space.places(sum((numbers < each).astype(np.int64) for each in mol.nelec))
-            pair = (electrons + int(mol.spin)) // 2, (electrons - int(mol.spin)) // 2
-            known.append(before.of_count(len(active), pair))
+            known.append(before.of_count(len(active), pair(electrons)))
         if options.nevpt2:
             asked = frozen.of(mol, options.frozen, options.frozen_virtual, [(range(n), min(mol.nelec))])
             refuse_lists(asked)

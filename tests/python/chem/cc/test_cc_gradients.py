@@ -236,7 +236,6 @@ def test_functions_that_depend_on_each_other_have_no_gradient(basis: Any, auxbas
         assert caught.value.errno == errno.ENOTSUP
 
 
-@pytest.mark.long
 def test_pyscfs_optimiser_finds_the_least_energy() -> None:
     pytest.importorskip("geometric")
     mol = cc_support.molecule("H 0 0 0; F 0 0 1.0")

@@ -100,7 +100,6 @@ def test_of_closed_shells_it_is_that_of_their_own_equations() -> None:
     assert of_open == pytest.approx(of_closed, abs=1e-9)
 
 
-@pytest.mark.long
 def test_relaxed_densities_of_both_spins_are_derivatives_by_fields_on_them() -> None:
     mol = molecule(AMINO, 1)
     x = mol.intor("int1e_r")[0]

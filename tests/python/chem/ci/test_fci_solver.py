@@ -100,7 +100,6 @@ def test_casscf_with_symmetry_of_a_linear_molecule(solver):
     assert ours.ci.ci.hamiltonian.group == "D2h"
 
 
-@pytest.mark.long
 def test_states_are_averaged(water, solver):
     theirs, ours = both(water, solver, "CASSCF", 4, 4)
     theirs.fix_spin_(ss=0)

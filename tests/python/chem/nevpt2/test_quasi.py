@@ -244,7 +244,6 @@ def test_states_may_be_of_calculations_of_their_own(solver):
     np.testing.assert_allclose(QDNEVPT2(mc).kernel(), expected, atol=1e-10)
 
 
-@pytest.mark.long
 def test_lithium_fluoride_has_one_avoided_crossing(solver):
     """SC-NEVPT2 of the averaged states inverts their order between the crossing of the CASSCF and its own."""
     found, start = [], None

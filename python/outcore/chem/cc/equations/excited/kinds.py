@@ -43,10 +43,9 @@ class Kind:
     """title: for people. equations: products with right vectors. left: products with left ones, from equations of
     amplitudes, singles and right vectors. words: names of its singles and of its doubles. most: the number of
     single excitations, for numbers of occupied and virtual orbitals of alpha, and of beta. blocks: spins of open
-    shells. least_occupied: fewest correlated occupied orbitals of each spin. by_core: whether core-valence
-    separation is possible. from_ground: whether light makes transitions from the ground state. is_ion: whether
-    states have Dyson orbitals. of_many: whether equations take how many vectors are multiplied at a time, and
-    whether rings of singles are kept."""
+    shells. by_core: whether core-valence separation is possible. from_ground: whether light makes transitions from
+    the ground state. is_ion: whether states have Dyson orbitals. of_many: whether equations take how many vectors
+    are multiplied at a time, and whether rings of singles are kept."""
 
     title: str
     equations: Callable[[Any], Any]
