@@ -27,6 +27,7 @@ def tree(root: Path, **files: str) -> Path:
     return root
 
 
+@pytest.mark.long  # make lint does the same
 def test_this_tree_passes():
     assert floors(ROOT) == (0, "")
 

@@ -1,11 +1,12 @@
 """The code blocks of the documents, and the treatment of each language.
 
-    python    a whole program, which runs console   lines after `$ ` run; the lines below must occur in their
-    output, in this order; `..` is any text c, cpp, fortran   whole programs are compiled, linked and run: of
-    MPI on two processes, of C++ by GCC, and in long tests by Clang;
-                      declarations are compiled
+    python            a whole program, which runs
+    console           lines after `$ ` run; the lines below must occur in their output, in this order; `..` is any
+                      text
+    c, cpp, fortran   whole programs are compiled, linked and run: of MPI on two processes, of C++ by GCC, and in
+                      long tests by Clang; declarations are compiled
     sh, slurm         not run, as they install things or need a cluster; their syntax is checked
-    toml      an input file
+    toml              an input file
     cmake, mermaid, text   not checked here
 
 Blocks of a document run in its order, in a directory of its own that has `examples` of the checkout. A block of one

@@ -247,10 +247,10 @@ def test_mpi_that_is_finalized_first_does_no_harm(nodes):
 @pytest.mark.parametrize(
     "name",
     [
-        "world",
+        "gpc",
         *(
             pytest.param(each, marks=pytest.mark.long)
-            for each in ("global_array", "gpc", "shared_file", "disk_array")
+            for each in ("world", "global_array", "shared_file", "disk_array")
         ),
     ],
 )

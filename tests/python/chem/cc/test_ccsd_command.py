@@ -203,7 +203,7 @@ def test_an_estimate_says_the_least_memory_and_that_natural_orbitals_are_unknown
     [
         pytest.param("disk", (), id="disk, closed", marks=pytest.mark.long),
         pytest.param("disk", OPEN, id="disk, open"),
-        pytest.param("rebuild", (), id="rebuild, closed"),
+        pytest.param("rebuild", (), id="rebuild, closed", marks=pytest.mark.long),
         pytest.param("rebuild", OPEN, id="rebuild, open", marks=pytest.mark.long),
     ],
 )

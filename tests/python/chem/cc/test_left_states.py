@@ -135,7 +135,10 @@ def test_triplets_of_closed_shells(properties: Any, of_four: FockSpace, place: s
     check(of_four, "ee", properties("four", place, "ee", multiplicity=3))
 
 
-@pytest.mark.parametrize(("kind", "multiplicity"), [("ee", 1), ("ee", 3), ("ip", None)])
+@pytest.mark.parametrize(
+    ("kind", "multiplicity"),
+    [("ee", 1), ("ip", None), pytest.param("ee", 3, marks=pytest.mark.long)],
+)
 @ON_DISK_LONG
 def test_states_of_a_core(
     properties: Any, of_four: FockSpace, kind: str, multiplicity: int | None, place: str
@@ -180,8 +183,15 @@ def check_alpha(space: FockSpace, kind: str, found: Any, cc: CCSD) -> None:
         assert found.pole_strengths[root] == pytest.approx(pole, abs=1e-6)
 
 
-@pytest.mark.parametrize(("kind", "multiplicity"), [("ee", 3), ("ea", None)])
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    ("kind", "multiplicity", "place"),
+    [
+        ("ee", 3, "disk"),
+        ("ea", None, "memory"),
+        pytest.param("ee", 3, "memory", marks=pytest.mark.long),
+        pytest.param("ea", None, "disk", marks=pytest.mark.long),
+    ],
+)
 def test_states_of_one_occupied_orbital(kind: str, multiplicity: int | None, place: str) -> None:
     mf = mean_field(f"H 0 0 0; H 0 0.1 0.9; {GHOSTS}", "sto-3g")
     with start(mf, **PLACES[place]) as cc:
@@ -192,7 +202,7 @@ def test_states_of_one_occupied_orbital(kind: str, multiplicity: int | None, pla
         assert cc.eomee_ccsd_singlet(residual=1e-8)[0] == pytest.approx(singlet, abs=1e-7)
 
 
-@pytest.mark.parametrize("place", PLACES)
+@ON_DISK_LONG
 def test_states_of_open_shells_with_one_occupied_orbital_of_a_spin(place: str) -> None:
     atoms, *others = THREE
     mf = open_mean_field("UHF", (f"{atoms}; GHOST-H 0.9 0.2 1.2", *others), "sto-3g")
@@ -248,6 +258,7 @@ def test_ions_of_two_electrons_are_those_of_full_ci() -> None:
     assert found.dipoles[0] == pytest.approx([0, 0, dipole], abs=1e-7)
 
 
+@pytest.mark.long
 def test_closed_shells_of_two_spins_have_the_same_strengths(four: Any, properties: Any) -> None:
     of_closed = properties("four", "memory", "ee", roots=1)
     with start(four.to_uhf()) as cc:

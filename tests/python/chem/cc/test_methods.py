@@ -188,7 +188,17 @@ def test_ccd_is_that_of_pyscf(water: Any) -> None:
     assert abs(energy(water, 1, method="ccd", integrals="conventional") - peer.e_corr) < 1e-8
 
 
-@PLACES
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        *(
+            pytest.param({"block": 3, **each}, marks=pytest.mark.long)
+            for each in ({"storage": "disk", "ladder": "disk"}, {"ladder": "rebuild"})
+        ),
+    ],
+    ids=["memory", "disk", "rebuild"],
+)
 def test_dcsd_of_water_is_that_of_another_program(settings: dict[str, Any]) -> None:
     """-0.219150244853825 of ElemCo.jl's tests, whose reference is 1.5e-8 Hartree above this one's."""
     import pyscf
