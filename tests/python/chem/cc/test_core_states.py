@@ -12,6 +12,7 @@ from eom_support import TIGHT, dense_matrix
 
 from outcore import OutcoreError
 from outcore.chem.cc import CCSD
+from outcore.chem.cc.excited.settings import StateSettings
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +68,17 @@ def test_a_core_that_is_frozen_is_refused(hydride: Any) -> None:
         cc.kernel()
         with pytest.raises(OutcoreError, match="do not freeze it"):
             cc.states("ip", cvs=1)
+
+
+@pytest.mark.parametrize(("cvs", "core"), [(2, [0, 1]), (np.int64(1), [0]), ([2, 0, 2], [0, 2]), ((1,), [1])])
+def test_a_core_is_a_number_of_orbitals_or_a_list(cvs: Any, core: list[int]) -> None:
+    assert StateSettings(cvs=cvs).core == core
+
+
+@pytest.mark.parametrize("cvs", [True, 1.5, "1"])
+def test_a_core_of_no_integers_is_refused(cvs: Any) -> None:
+    with pytest.raises(TypeError, match=r"cvs .* is not made of integers"):
+        StateSettings(cvs=cvs)
 
 
 def test_attached_states_have_no_core(hydride: Any) -> None:

@@ -189,7 +189,7 @@ def test_files_of_other_states_are_refused_before_anything_is_computed(tmp_path:
     _run(path, "--states", 1, "--save-states", file)
     assert "HF energy" in capsys.readouterr().out
     for more, words in (
-        (["--states", 1, "--kind", "ip"], "of the kind 'ee', not 'ip'"),
+        (["--states", 1, "--kind", "ip"], "those of EOM-EE-CCSD, singlets, not of EOM-IP-CCSD"),
         (["--states", 2], "it has 1 states, fewer than 2"),
         (["--states", 1, "--basis", "6-31g"], "of another molecule or basis: basis"),
         (["--states", 1, "--charge", 2], "of another molecule or basis: charge, electrons"),

@@ -7,14 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from outcore.base.errors import OutcoreError
+from outcore.job import arguments
 
 METHOD = "EOM-CCSD"
 
 
 @dataclass(frozen=True, kw_only=True)
 class StateSettings:
-    """Settings of a search for states. Raises OutcoreError (EINVAL) for values out of range.
+    """Settings of a search for states. Raises OutcoreError (EINVAL) for values out of range, and TypeError for a
+    `cvs` that is not made of integers.
 
     nroots: number of states.
     residual: norm of residuals below which a state has converged (Hartree). An energy may be wrong by as much, as
@@ -56,4 +60,5 @@ class StateSettings:
         """Numbers of the core orbitals, from 0."""
         if self.cvs is None:
             return []
-        return list(range(self.cvs)) if isinstance(self.cvs, int) else sorted(set(self.cvs))
+        given = arguments.integers("cvs", self.cvs)
+        return sorted(set(given)) if np.ndim(self.cvs) else list(range(given[0]))

@@ -165,14 +165,17 @@ def _no_file_of_states(path: Path) -> Iterator[None]:
 
 def _read(path: Path, mol: Any, kind: str, count: int) -> dict[str, Any]:
     """The contents of a file that has `count` states of this kind and molecule."""
+    from outcore.chem.cc.equations.excited import kinds
+
     content = io.BytesIO(plain_file.read_bytes(path, _READ, _MAX_BYTES))
     with _no_file_of_states(path):
         with np.load(content, allow_pickle=False) as file:
             found = {name: file[name] for name in file.files}
         if int(found["format"]) != _FORMAT:
             raise _refused(path, f"its format is {int(found['format'])}, not {_FORMAT}")
-        if str(found["kind"]) != kind:
-            raise _refused(path, f"its states are of the kind '{found['kind']}', not '{kind}'")
+        if (theirs := str(found["kind"])) != kind:
+            titles = kinds.of(theirs).title, kinds.of(kind).title  # KeyError: no kind of ours
+            raise _refused(path, f"its states are those of {titles[0]}, not of {titles[1]}")
         before, now = json.loads(str(found["problem"])), _problem(mol)
         if others := [name for name in now if before.get(name) != now[name]]:
             raise _refused(path, f"its states are of another molecule or basis: {', '.join(others)}")
