@@ -81,6 +81,20 @@ def test_a_core_of_no_integers_is_refused(cvs: Any) -> None:
         StateSettings(cvs=cvs)
 
 
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ({"nroots": 2.5}, r"nroots 2\.5 is none of the integers"),
+        ({"max_cycle": "9"}, "max_cycle '9' is none of the integers"),
+        ({"residual": None}, "residual is None, no number"),
+        ({"guess": 5}, "guess is no list"),
+    ],
+)
+def test_settings_of_other_types_are_refused(setting: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        StateSettings(**setting)
+
+
 def test_attached_states_have_no_core(hydride: Any) -> None:
     with made(hydride) as cc:
         cc.kernel()

@@ -73,6 +73,7 @@ def test_start_vectors_of_no_states_are_refused(four: Any) -> None:
         ([np.ones((2, 3))], "shape"),
         ([np.zeros((2, 2))], "of no state"),
         ([np.full((2, 2), np.nan)], "of no state"),
+        ([np.full((2, 2), 1 + 1j)], "is complex"),
     ]
     with start(four) as cc:
         for guess, words in given:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,8 @@ METHOD = "EOM-CCSD"
 
 @dataclass(frozen=True, kw_only=True)
 class StateSettings:
-    """Settings of a search for states. Raises OutcoreError (EINVAL) for values out of range, and TypeError for a
-    `cvs` that is not made of integers.
+    """Settings of a search for states. Raises OutcoreError (EINVAL) for values out of range, and TypeError for
+    those of another type.
 
     nroots: number of states.
     residual: norm of residuals below which a state has converged (Hartree). An energy may be wrong by as much, as
@@ -42,6 +43,12 @@ class StateSettings:
     guess: Sequence[Any] | None = None
 
     def __post_init__(self) -> None:
+        arguments.integer("nroots", self.nroots)
+        arguments.integer("max_cycle", self.max_cycle)
+        if not isinstance(self.residual, Real):
+            raise TypeError(f"residual is {self.residual!r}, no number")
+        if self.guess is not None and not isinstance(self.guess, Sequence | np.ndarray):
+            raise TypeError("guess is no list of start vectors")
         for is_wrong, detail in (
             (self.nroots < 1, f"{self.nroots} roots; 1 or more are needed"),
             (not 0 < self.residual < 1, f"a residual of {self.residual:g}; it lies between 0 and 1"),

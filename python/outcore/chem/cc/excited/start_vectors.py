@@ -88,7 +88,10 @@ def mark(follows: Sequence[Values]) -> list[Any]:
 def _arrays(given: Any, count: int) -> list[Values]:
     """The parts of a start vector, one for each spin or pair of spins."""
     try:
-        return [np.asarray(each, float) for each in (given if count > 1 else [given])]
+        parts = [np.asarray(each) for each in (given if count > 1 else [given])]
+        if any(np.iscomplexobj(each) for each in parts):
+            raise _wrong("a start vector is complex; orbitals are real")
+        return [each.astype(float) for each in parts]
     except (TypeError, ValueError) as error:
         raise _wrong(f"a start vector consists of no {count} array{'s' * (count > 1)} of numbers") from error
 
