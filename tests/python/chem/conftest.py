@@ -40,3 +40,12 @@ def held_memory() -> Iterator[None]:
     yield
     gc.collect()
     resources.trim_heap()
+
+
+@pytest.fixture
+def no_work_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The least memory of plans for three-index integrals has no room for libraries and only a little for other
+    work space. So integrals of small molecules lie on disk, and bounds hold for less memory than a run has."""
+    monkeypatch.setattr("outcore.chem.ri.plan.blas_bytes", lambda _: 0)
+    for name, value in {"_CACHE_BYTES": 64 << 10, "_CHUNK_BYTES": 16 << 10, "_MAX_ROWS": 1}.items():
+        monkeypatch.setattr(f"outcore.chem.ri.plan.{name}", value)

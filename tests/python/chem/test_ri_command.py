@@ -337,6 +337,17 @@ def test_a_rate_above_that_of_the_disk_is_told_as_one_of_the_page_cache():
     assert Traffic().lines(raw) == ["disk: not used"]
 
 
+def test_bytes_are_told_beside_the_least():
+    traffic = Traffic(written_bytes=500_000_000, read_bytes=3_000_000_000, least_bytes=2e9)
+    assert traffic.lines(None)[-1] == "disk: 1.75 times the least that must be moved"
+    told = "gradient: 3500 MB moved to and from disk, 1.75 times the least that must be moved"
+    assert traffic.line("gradient") == told
+    unknown = replace(traffic, least_bytes=0.0)  # the memory had room
+    assert unknown.line("gradient") == "gradient: 3500 MB moved to and from disk"
+    assert not any("least" in line for line in unknown.lines(None))
+    assert Traffic().line("gradient") == "gradient: no disk traffic, all is in memory"
+
+
 # ---- restart ----
 
 

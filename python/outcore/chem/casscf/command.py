@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import time
+from dataclasses import asdict
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
     from outcore.chem.casscf.kept import KeptOrbitals
     from outcore.chem.casscf.space import CasSpace
     from outcore.chem.ci.fci import FCI
+    from outcore.chem.ci.sigma import SigmaTraffic
     from outcore.chem.mean_field import Kind
     from outcore.chem.ri.auxiliary import Purpose
     from outcore.chem.ri.cholesky import Cholesky
+    from outcore.chem.ri.traffic import Traffic
 
 _ENERGY, _GRADIENT = 1e-9, 1e-5  # Hartree: convergence of a CASSCF
 _CI_ENERGY = 1e-12  # Hartree
@@ -76,6 +79,7 @@ class _Run(MoleculeRun):
             )
         self.open_world()
         self._converged = True
+        self._moved: list[SigmaTraffic] = []  # by each solve whose vectors are on disk
         self._vectors: Cholesky | None = None  # Cholesky vectors of exact integrals, for NEVPT2
         self._later_bytes = 0  # memory that stages after the SCF need
 
@@ -313,7 +317,7 @@ class _Run(MoleculeRun):
         for solver, group in zip(solvers, groups, strict=True):
             solver.nroots, solver.spin, solver.conv_tol = group.roots, group.spin, _CI_ENERGY
             solver.wfnsym = group.irrep
-            solver.on_solve, solver.on_solved = self._show_iterations, self._tell_kept
+            solver.on_solve, solver.on_solved = self._show_iterations, self._end_solve
             solver.keeps_all = options.nevpt2  # it continues only with the same states, to the last digits
         mc.fcisolver, mc.verbose, mc.max_memory = solvers[0], 0, self._share().bytes / 1e6
         orbitals = space.coefficients
@@ -357,11 +361,13 @@ class _Run(MoleculeRun):
         if self.options.casci or is_long:
             ci.on_iteration = Iterations(self.say, ci.hamiltonian.core_energy)
 
-    def _tell_kept(self, ci: FCI) -> None:
+    def _end_solve(self, ci: FCI) -> None:
         from outcore.chem.ci.view import found_lines
 
         for line in found_lines(ci):
             self.say(line)
+        if ci.solved.plan.kind == "disk":
+            self._moved.append(ci.solved.moved)
 
     _kept_orbitals: KeptOrbitals | None = None
     _iteration, _has_converged = 0, False
@@ -421,7 +427,12 @@ class _Run(MoleculeRun):
 
     def _tell_states(self, mc: Any) -> None:
         from outcore.chem.ci.analysis import spin_square
+        from outcore.chem.ci.sigma import SigmaTraffic
+        from outcore.chem.ci.view import products_line
 
+        moved = SigmaTraffic.sum(self._moved)
+        self.say(products_line(f"products of {self._method}", moved))
+        self.results["moved_by_products"] = asdict(moved)
         found, states = [], self._states(mc)
         for root, (state, energy) in enumerate(states, 1):
             densities = state.densities()
@@ -454,6 +465,7 @@ class _Run(MoleculeRun):
                 method.on_progress = tell
                 method.kernel()
             self._tell_classes(root, method.integral_title, method.e_classes)
+            self._tell_moved(method.traffic, method.moved_by_products)
             energies.append(method.e_tot)
             parts.append(method.e_classes)
         self.results |= {"nevpt2_energies_hartree": energies, "nevpt2_classes_hartree": parts}
@@ -473,6 +485,15 @@ class _Run(MoleculeRun):
         for name, energy in energies.items():
             self.say(f"  perturbers {name:<5}{energy:18.10f} Eh")
 
+    def _tell_moved(self, traffic: Traffic, of_products: SigmaTraffic) -> None:
+        """Shows the disk traffic of NEVPT2 of one root beside the least, and adds it to the results."""
+        from outcore.chem.ci.view import products_line
+
+        self.say(traffic.line("  three-index integrals"))
+        self.say(products_line("  products with perturbers", of_products))
+        found = traffic.as_json() | {"moved_by_products": asdict(of_products)}
+        self.results.setdefault("nevpt2_traffic", []).append(found)
+
     def _quasi(self, mc: Any) -> None:
         from outcore.chem.nevpt2.quasi import QDNEVPT2
 
@@ -481,8 +502,10 @@ class _Run(MoleculeRun):
         with self.stages() as tell:
             method.on_progress = tell
             energies = method.kernel()
-        for root, classes in enumerate(method.e_classes):
+        moved = zip(method.traffic, method.moved_by_products, strict=True)
+        for root, (classes, each) in enumerate(zip(method.e_classes, moved, strict=True)):
             self._tell_classes(root, method.integral_title, classes)
+            self._tell_moved(*each)
         self.say("QD-NEVPT2: states, and the square of each root in them")
         for energy, shares in zip(energies, method.mixing.T**2, strict=True):
             self.say(f"{energy:18.10f} Eh  " + " ".join(f"{each:.4f}" for each in shares))

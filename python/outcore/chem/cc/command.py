@@ -334,6 +334,8 @@ class CoupledClusterRun(MoleculeRun):
         begin = time.monotonic()
         with self.stages() as cc.on_progress:
             cc.solve_lambda()
+            room = cc.multipliers.room
+            before = room.moved
             found = cc.relaxed_densities()
             seconds = time.monotonic() - begin
             iterations = cc.multipliers.iterations
@@ -350,9 +352,11 @@ class CoupledClusterRun(MoleculeRun):
             if not cc.has_triples:  # else `_triples` has counted the iterations
                 seconds -= in_iterations
             self._compare({f"{DENSITIES} and {RESPONSE}": seconds})
+            self._moved("products of densities", room.moved - before, "moved_by_products_of_densities")
             density_command.show(
                 self, self.options, self._mol, found.densities, lambda: self._gradient(found)
             )
+            density_command.tell_traffic(self, found.traffic())
 
     def _gradient(self, found: RelaxedResponse) -> Any:
         begin = time.monotonic()
@@ -417,13 +421,15 @@ class CoupledClusterRun(MoleculeRun):
         self._moved("its products", cc.iterations[-1].moved, "moved_by_products_of_an_iteration")
 
     def _moved(self, what: str, moved: Moved, name: str) -> None:
-        """Shows the disk traffic of an iteration. name: in the results."""
+        """Shows the disk traffic of products. name: in the results."""
         if moved.planned:
             self.say(
                 f"{what} moved {moved.counted / 1e6:.0f} MB to and from disk, predicted were "
                 f"{moved.planned / 1e6:.0f} MB; the least of each product by itself is {moved.least / 1e6:.0f} MB "
                 f"in all, the prediction is {moved.over_least:.2f} times that"
             )
+        else:
+            self.say(f"{what}: all arrays in memory")
         self.results[name] = asdict(moved)
 
     def _natural(self, cc: CCSD) -> None:
@@ -453,14 +459,7 @@ class CoupledClusterRun(MoleculeRun):
             self._compare({TRIPLES: seconds - in_iterations})
         self.say(f"(T) energy                {energy:.10f} Eh, {seconds:.1f} s{predicted}")
         self.say(f"CCSD(T) energy            {cc.e_tot + energy:.10f} Eh")
-        moved = cc.moved_by_triples
-        if moved is not None and moved.planned:
-            told = "" if plan is None else f"predicted were {plan.bytes / 1e6:.0f} MB; "
-            self.say(
-                f"(T) read {moved.counted / 1e6:.0f} MB from disk, {told}a whole (T) reads "
-                f"{moved.planned / 1e6:.0f} MB, {moved.over_least:.2f} times the least"
-            )
-            self.results["moved_by_triples"] = asdict(moved)
+        self._moved_by_triples(cc, None if plan is None else plan.bytes)
         if cc.natural is not None:
             error = cc.fno_error(triples=True)
             total = cc.e_tot + energy + cc.delta_mp2
@@ -471,6 +470,26 @@ class CoupledClusterRun(MoleculeRun):
             "ccsd_t_energy_hartree": cc.e_tot + energy,
             "triples_seconds": seconds,
         }
+
+    def _moved_by_triples(self, cc: CCSD, predicted: float | None) -> None:
+        """Shows the disk traffic of (T), with derivatives if it has them. predicted: bytes without derivatives."""
+        moved = cc.moved_by_triples
+        if moved is None:
+            return
+        self.results["moved_by_triples"] = asdict(moved)
+        if not moved.planned:
+            self.say("(T): all arrays in memory")
+        elif self.options.of_density:
+            self.say(
+                f"(T) with derivatives moved {moved.counted / 1e6:.0f} MB to and from disk, a whole one moves "
+                f"{moved.planned / 1e6:.0f} MB, {moved.over_least:.2f} times the least"
+            )
+        else:
+            told = "" if predicted is None else f"predicted were {predicted / 1e6:.0f} MB; "
+            self.say(
+                f"(T) read {moved.counted / 1e6:.0f} MB from disk, {told}a whole (T) reads "
+                f"{moved.planned / 1e6:.0f} MB, {moved.over_least:.2f} times the least"
+            )
 
     def _energies(self, cc: CCSD) -> None:
         name, title = self.options.method, self._method.title

@@ -25,8 +25,11 @@ from outcore.chem.gradients import scf as of_scf
 from outcore.chem.gradients.fitted import independent
 from outcore.chem.gradients.response import Unrelaxed, with_response
 from outcore.chem.gradients.scanner import scanner_of
+from outcore.chem.gradients.two_electron import least_of_jk
+from outcore.chem.ri.bound import once
 from outcore.chem.ri.plan import TransformSizes, plan_transform
 from outcore.chem.ri.rows import FittedRows
+from outcore.chem.ri.traffic import TrafficWatch
 from outcore.chem.ri.transformed import ActiveOrbitals, Transformed
 from outcore.job import resources
 from outcore.job.processes import free_memory_of_each
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from outcore.chem.cc.equations.three_index_densities import ThreeIndexDensity
     from outcore.chem.cc.keep.kept_response import KeptSlabs
     from outcore.chem.gradients.densities import Densities, Matrix
+    from outcore.chem.ri.traffic import Traffic
 
 _ATTEMPTED = "gradient of CCSD"
 
@@ -60,6 +64,8 @@ class RelaxedResponse:
         self._rows = FittedRows(self.world, of.mol, of.given_auxbasis, of.threads, of.screening)
         factor = independent(self.world, self._rows)
         y = self._overlap(fixed.three_index)
+        # The room counts the products before.
+        self._watch, self._least_moved = TrafficWatch(), -least_of_jk(of.scf_object)
         of.multipliers.release_densities(
             *(array for each in fixed.three_index for array in (each.oo, each.vo, each.vv))
         )
@@ -100,6 +106,8 @@ class RelaxedResponse:
         free = free_memory_of_each(*self._means)
         with world.together(_ATTEMPTED):
             chosen = plan_transform(sizes, free.bytes, world.size, of.threads, "disk", limit=free.reason)
+        # What does not fit is written before all of it is known, and read after that.
+        self._least_moved += 2 * once(sizes.bytes, free.bytes * world.size)
         made = Transformed(world, rows.count, orbitals, chosen)
         tiles = list(_tiles(fixed))[world.rank :: world.size]
         with world.together(_ATTEMPTED):
@@ -144,7 +152,10 @@ class RelaxedResponse:
         """[atom][x] (Hartree/Bohr), the same bits at all processes."""
         of, world = self._of, self.world
         tell = of.progress("derivatives of the SCF's integrals")
-        found = of_scf.gradient(of.scf_object, self._means, self.densities, tell, self._keeper("scf"))
+        found, least_moved = of_scf.gradient(
+            of.scf_object, self._means, self.densities, tell, self._keeper("scf")
+        )
+        self._least_moved += least_moved
         more = correlation.gradient(
             world,
             of.mol,
@@ -158,6 +169,10 @@ class RelaxedResponse:
         )
         total: Matrix = found + world.all_reduce(more)
         return total
+
+    def traffic(self) -> Traffic:
+        """Disk traffic so far, of relaxed densities and the gradient, without that of products. Collective."""
+        return self._watch.traffic(self.world, self._least_moved + least_of_jk(self._of.scf_object))
 
     def close(self) -> None:
         """Gives back the three-index densities."""

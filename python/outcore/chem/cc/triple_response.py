@@ -66,6 +66,7 @@ def derive(of: CCSD) -> tuple[Inherited, Derivatives | OpenDerivatives]:
     finally:
         if steps is not None:
             steps.close()
+    of.moved_by_triples = room.moved
     before.close()
     return Inherited(of, room, arrays | made.found.named), made.found
 

@@ -57,10 +57,14 @@ class SigmaTraffic:
     waited_seconds: float = 0.0
     computed_seconds: float = 0.0
 
+    @property
+    def bytes(self) -> int:
+        return self.read + self.added
+
     @classmethod
     def sum(cls, parts: Iterable[SigmaTraffic]) -> SigmaTraffic:
-        """The sum over several processes."""
-        return cls(*(sum(each) for each in zip(*map(astuple, parts), strict=True)))
+        """The sum over several processes, or searches."""
+        return cls(*(sum(each) for each in zip(*map(astuple, [cls(), *parts]), strict=True)))
 
 
 class _Slot:

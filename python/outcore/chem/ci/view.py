@@ -15,6 +15,7 @@ from outcore.chem.units import HARTREE
 if TYPE_CHECKING:
     from outcore.chem.ci.estimate import Forecast
     from outcore.chem.ci.fci import FCI
+    from outcore.chem.ci.sigma import SigmaTraffic
 
 _SMALL = 1e-5  # weights below it are not shown
 _LINE = 8  # occupations of natural orbitals in a line
@@ -94,6 +95,16 @@ def in_one_line(forecast: Forecast) -> str:
     return (
         f"{forecast.plan.in_words}: memory {forecast.memory_bytes / 1e6:.0f} MB{disk}; an iteration "
         f"{forecast.seconds:.1f} s, {moved:.0f} MB moved"
+    )
+
+
+def products_line(what: str, moved: SigmaTraffic) -> str:
+    """A line about products. moved: of those with vectors on disk."""
+    if not moved.least:
+        return f"{what}: all vectors in memory"
+    return (
+        f"{what}: {moved.bytes / 1e6:.0f} MB moved to and from disk, {moved.bytes / moved.least:.2f} times the "
+        "least that must be moved"
     )
 
 

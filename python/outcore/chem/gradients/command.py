@@ -10,6 +10,7 @@ import numpy as np
 
 from outcore.chem.formats import densities as formats
 from outcore.chem.gradients import properties
+from outcore.chem.ri.traffic import TrafficWatch
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from outcore.chem.gradients.options import DensityOptions
     from outcore.chem.options import MoleculeOptions
     from outcore.chem.ri.auxiliary import Purpose
+    from outcore.chem.ri.traffic import Traffic
     from outcore.chem.run import MoleculeRun
 
 
@@ -96,14 +98,23 @@ def of_scf(run: MoleculeRun, options: DensityOptions, mf: Any) -> None:
     """Shows the properties of a converged SCF that the options ask for. Collective."""
     from outcore.chem.gradients import densities, scf
 
-    means = mf.means()
+    means, watch, least = mf.means(), TrafficWatch(), 0.0
     found = densities.of_scf(scf.scf_reference(means, mf))
 
     def gradient() -> Matrix:
+        nonlocal least
         with run.progress("gradient") as progress:
-            return scf.gradient(mf, means, found, progress)
+            made, least = scf.gradient(mf, means, found, progress)
+        return made
 
     show(run, options, mf.mol, found, gradient)
+    tell_traffic(run, watch.traffic(run.world, least))
+
+
+def tell_traffic(run: MoleculeRun, traffic: Traffic) -> None:
+    """Shows the disk traffic of densities and of the gradient beside the least."""
+    run.say(traffic.line("densities and gradient"))
+    run.results["densities_traffic"] = traffic.as_json()
 
 
 def show(

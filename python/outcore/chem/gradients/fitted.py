@@ -24,6 +24,7 @@ from scipy.linalg import blas
 from outcore.base.errors import OutcoreError
 from outcore.base.sizes import in_words
 from outcore.chem.gradients import three_index
+from outcore.chem.ri.bound import once
 from outcore.chem.ri.metric import Metric
 from outcore.chem.ri.plan import TransformPlan, TransformSizes, min_for_transform, plan_transform
 from outcore.chem.ri.transformed import ActiveOrbitals, Transformed, transform
@@ -81,11 +82,13 @@ class FittedSizes:
 
 @dataclass(frozen=True)
 class Plan:
-    """transform: of the transformed integrals. slab_rows, slab_threads: of the pass over derivatives."""
+    """transform: of the transformed integrals. slab_rows, slab_threads: of the pass over derivatives. least_moved:
+    bytes that all processes together move to and from disk at least, in this memory."""
 
     transform: TransformPlan
     slab_rows: int
     slab_threads: int
+    least_moved: float
 
 
 def plan(
@@ -117,7 +120,9 @@ def plan(
     rows = sizes.largest_shell
     while rows < _MAX_ROWS and slab_threads * sizes.slab_bytes(rows + 1) <= left:
         rows += 1
-    return Plan(transformation, rows, slab_threads)
+    # What does not fit is written before all of it is known, and read after that.
+    least_moved = 2 * once(sizes.transformed.bytes, free_bytes * processes)
+    return Plan(transformation, rows, slab_threads, least_moved)
 
 
 def fitted(

@@ -49,7 +49,7 @@ class Gradients(rhf.GradientsBase):  # type: ignore[misc]
             mf.kernel()
         means = mf.means()
         found = densities_of.of_scf(scf_reference(means, mf))
-        de = gradient(mf, means, found, self.on_progress)
+        de = gradient(mf, means, found, self.on_progress).matrix
         self.atmlst = self.atmlst if atmlst is None else atmlst
         de = de if self.atmlst is None else de[list(self.atmlst)]
         self.de = de

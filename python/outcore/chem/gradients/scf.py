@@ -10,10 +10,10 @@ import numpy as np
 from outcore.base.errors import OutcoreError
 from outcore.chem import reference as references
 from outcore.chem.gradients.one_electron import nuclei, one_electron
-from outcore.chem.gradients.two_electron import two_electron
+from outcore.chem.gradients.two_electron import EnergyDerivatives, two_electron
 
 if TYPE_CHECKING:
-    from outcore.chem.gradients.densities import Densities, Matrix
+    from outcore.chem.gradients.densities import Densities
     from outcore.chem.gradients.three_index import SlabKeeper
     from outcore.chem.method import Means
     from outcore.parallel.tasks import Progress
@@ -28,16 +28,14 @@ def gradient(
     densities: Densities,
     progress: Progress | None = None,
     keeper: SlabKeeper | None = None,
-) -> Matrix:
-    """[atom][x] of nuclei, one-electron energy and the energy of Coulomb and exchange, with the integrals of the
-    SCF (Hartree/Bohr); the same bits at all processes. keeper: keeps the results of slabs of fitted integrals.
-    Collective."""
+) -> EnergyDerivatives:
+    """Derivatives of nuclei, one-electron energy and the energy of Coulomb and exchange, with the integrals of the
+    SCF; the same bits at all processes. keeper: keeps the results of slabs of fitted integrals. Collective."""
     world, mol = means.world, mf.mol
-    found = two_electron(mf, means, densities, progress, keeper)
+    found, least_moved = two_electron(mf, means, densities, progress, keeper)
     with world.together(_ATTEMPTED):
         found += one_electron(world, mol, mf, densities)
-    total: Matrix = nuclei(mol) + world.all_reduce(found)
-    return total
+    return EnergyDerivatives(nuclei(mol) + world.all_reduce(found), least_moved)
 
 
 def scf_reference(means: Means, mf: Any) -> references.Reference:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from outcore.base.errors import OutcoreError
 from outcore.base.sizes import in_words
@@ -20,15 +20,23 @@ if TYPE_CHECKING:
     from outcore.parallel.tasks import Progress
 
 
+class EnergyDerivatives(NamedTuple):
+    """matrix: [atom][x] (Hartree/Bohr). least_moved: bytes that all processes together had to move to and from
+    disk for it."""
+
+    matrix: Matrix
+    least_moved: float
+
+
 def two_electron(
     mf: Any,
     means: Means,
     densities: Densities,
     progress: Progress | None = None,
     keeper: SlabKeeper | None = None,
-) -> Matrix:
-    """[atom][x] of this process's share (Hartree/Bohr), with the integrals of the SCF of `mf`. keeper: keeps the
-    results of slabs of fitted integrals; those of exact ones are recomputed. Collective.
+) -> EnergyDerivatives:
+    """Derivatives of this process's share, with the integrals of the SCF of `mf`. keeper: keeps the results of
+    slabs of fitted integrals; those of exact ones are recomputed. Collective.
     Raises OutcoreError: ENOMEM, ENOTSUP (integrals without derivatives)."""
     world, mol = means.world, mf.mol
     fitting = vars(mf).get("with_df")
@@ -49,7 +57,8 @@ def two_electron(
         free = _free(mf, means, least)
         with world.together("gradient"):
             chosen = plan(sizes, free.bytes, world.size, means.threads, storage, limit=free.reason)
-        return fitted(world, mol, rows, densities, chosen, means.threads, progress, keeper)
+        found = fitted(world, mol, rows, densities, chosen, means.threads, progress, keeper)
+        return EnergyDerivatives(found, chosen.least_moved)
     changed = any(each.change is not None for each in densities.spins)
     least = least_bytes(mol, len(densities.spins), means.threads, changed=changed)
     free = _free(mf, means, least)
@@ -61,12 +70,19 @@ def two_electron(
                 detail=f"{mol.nao} functions need at least {in_words(least)} more in each of {world.size} "
                 f"processes, but {free.reason} leaves {in_words(free.bytes)} to each",
             )
-    return exact(world, mol, densities, means.threads, free.bytes, progress)
+    return EnergyDerivatives(exact(world, mol, densities, means.threads, free.bytes, progress), 0.0)
 
 
 def auxbasis_of(fitting: Any) -> Any:
     """The auxiliary basis of an SCF: as it was given to objects of Outcore; the functions themselves of PySCF's."""
     return fitting.given_auxbasis if isinstance(fitting, DensityFitting) else fitting.auxbasis
+
+
+def least_of_jk(mf: Any) -> float:
+    """Bytes that all processes together had to move to and from disk so far for J and K of a mean field with fitted
+    integrals; of exact ones 0, as no bound is known for the records that these need."""
+    fitting = vars(mf).get("with_df")
+    return fitting.least_bytes if isinstance(fitting, DensityFitting) else 0.0
 
 
 def _free(mf: Any, means: Means, least: int) -> Any:

@@ -120,6 +120,8 @@ class View:
             self.say(
                 f"disk: {read / whole_bytes:.2f} times all integrals there, once for each J and K and energy error"
             )
+        else:
+            self.say("disk: no traffic, all that is kept is in memory")
 
     def result(self, run_seconds: float, work: IntegralWork) -> None:
         mf = self._mf

@@ -22,10 +22,13 @@ from outcore.chem.gradients import scf as of_scf
 from outcore.chem.gradients.densities import Densities, DensityOfSpin
 from outcore.chem.gradients.fitted import independent
 from outcore.chem.gradients.response import Unrelaxed, with_response
+from outcore.chem.gradients.two_electron import least_of_jk
 from outcore.chem.mp2 import densities as mp2_densities
+from outcore.chem.ri.bound import once
 from outcore.chem.ri.fitting import DensityFitting
 from outcore.chem.ri.plan import TransformPlan, TransformSizes, min_for_transform, plan_transform
 from outcore.chem.ri.rows import FittedRows
+from outcore.chem.ri.traffic import TrafficWatch
 from outcore.chem.ri.transformed import Transformed
 from outcore.job.processes import free_memory
 
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from outcore.chem.method import Means
     from outcore.chem.mp2.densities import Matrix, OneParticle
     from outcore.chem.mp2.mp2 import MP2
+    from outcore.chem.ri.traffic import Traffic
 
 _HELD_BYTES = 16 << 20  # of densities and buffers, while J and K are made
 
@@ -103,6 +107,7 @@ class Response:
         of_scf.scf_reference(means, mp2.scf_object)
         self._rows = FittedRows(self.world, mp2.mol, mp2.given_auxbasis, mp2.threads, mp2.settings.screening)
         self._weight = 2 if mp2.restricted else 1
+        self._watch, self._least_moved = TrafficWatch(), -least_of_jk(mp2.scf_object)
         self._gammas: list[Transformed] = []
         self._y: Matrix | None = None
         self.densities = self._make(means)
@@ -129,6 +134,8 @@ class Response:
                 limit=free.reason,
             )
         one_particle = self._amplitudes(chosen)
+        # What does not fit of Gamma is written before all of it is known, and read after that.
+        self._least_moved += mp2.least_bytes() + 2 * once(sizes.bytes, free.bytes * world.size)
         found = correlation.orbital_gradient(world, rows, self._gammas, self._slabs())
         return self._relax(one_particle, found)
 
@@ -196,9 +203,10 @@ class Response:
         """[atom][x] (Hartree/Bohr), the same bits at all processes."""
         mp2, world = self._mp2, self.world
         means = mp2.means()
-        found = of_scf.gradient(
+        found, least_moved = of_scf.gradient(
             mp2.scf_object, means, self.densities, mp2.progress("derivatives of the SCF's integrals")
         )
+        self._least_moved += least_moved
         if self._y is None:
             return found
         more = correlation.gradient(
@@ -213,6 +221,10 @@ class Response:
         )
         total: Matrix = found + world.all_reduce(more)
         return total
+
+    def traffic(self) -> Traffic:
+        """Disk traffic so far, of densities and the gradient. Collective."""
+        return self._watch.traffic(self.world, self._least_moved + least_of_jk(self._mp2.scf_object))
 
     def close(self) -> None:
         """Collective."""

@@ -359,6 +359,8 @@ class _Run(MoleculeRun):
             self.say(f"records {name}: {in_words(all_of_them)}; of the file {in_words(of_file)}")
         if report.over_least is not None:
             self.say(f"file: {report.over_least:.2f} times the least that iterations move by their formulas")
+        elif not report.file_bytes:
+            self.say("file: no traffic, all vectors in memory")
         self.say(f"waited {report.blocked_seconds:.1f} s for records")
         if self.options.error_bound:
             self.say(

@@ -7,7 +7,7 @@ active orbital are fewer, and stay in the memory of every process.
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from outcore.base.errors import OutcoreError
 from outcore.base.sizes import in_words
 from outcore.chem.nevpt2.orbitals import TITLE
+from outcore.chem.ri import bound
 from outcore.chem.ri.plan import TransformPlan, TransformSizes, min_for_transform, plan_transform
 from outcore.chem.ri.transformed import ActiveOrbitals, Transformed, transform
 
@@ -156,6 +157,7 @@ class OuterIntegrals:
         }
         transform(world, rows, list(made.values()), self.plan.transform.batch_rows, threads, progress)
         metric = rows.fit(world)
+        self._fitted, self._memory_bytes = replace(sizes, auxiliary=metric.rank), free.bytes * world.size
         for each in made.values():
             each.complete("transformed")
             each.fit(metric, threads)
@@ -166,6 +168,15 @@ class OuterIntegrals:
             each.close()
         self.active = whole["active"]
         self.core_active = whole.get("core_active", np.zeros((len(self.active), 0, self.counts[1])))
+
+    def least_moved(self, *, pairs: bool) -> float:
+        """Bytes that all processes together had to move to and from disk, in this memory. pairs: whether any two
+        core orbitals had to meet."""
+        if not pairs:
+            return bound.once(self._fitted.bytes, self._memory_bytes)
+        core, _, virtual = self.counts
+        kinds = [(0, 0)] if core and virtual else []
+        return bound.pairs(self._fitted, kinds, self._memory_bytes)
 
     @property
     def signs(self) -> Matrix | None:

@@ -23,6 +23,7 @@ from outcore.chem import problem
 from outcore.chem.ci import densities as ci_densities
 from outcore.chem.ci import three_particle
 from outcore.chem.ci.fci_solver import CIVector
+from outcore.chem.ci.sigma import SigmaTraffic
 from outcore.chem.doubts import tell as tell_doubts
 from outcore.chem.logs import INFO, NOTE
 from outcore.chem.method import Method
@@ -37,6 +38,7 @@ from outcore.chem.ri import given as given_integrals
 from outcore.chem.ri.fitting import SCREENING, DensityFitting
 from outcore.chem.ri.plan import check_storage
 from outcore.chem.ri.rows import ExactRows, FittedRows, GivenRows, Rows
+from outcore.chem.ri.traffic import Traffic, TrafficWatch
 from outcore.job.resources import parse_bytes
 from outcore.keep.problem import Problem
 from outcore.keep.stages import Stages
@@ -77,7 +79,9 @@ class NEVPT2(Method):
     After `kernel`: `e_corr` (Hartree), `e_tot`, `e_classes` (the energy of each class of perturbers, by its outer
     orbitals: "ijrs", "ijr", "rsi", "ij", "rs", "ir", "i", "r"; i and j are core orbitals, r and s virtual ones).
     `warnings` has the reasons to doubt a result; `kernel` passes them to `on_warning(line)`, or without it to
-    Python's warnings, as `outcore.chem.doubts.DoubtfulResult`. `verbose` and `stdout` are at first those of `mc`.
+    Python's warnings, as `outcore.chem.doubts.DoubtfulResult`. `traffic` is the disk traffic of three-index
+    integrals; `moved_by_products` that of products with vectors of perturbers, if these are on disk. `verbose` and
+    `stdout` are at first those of `mc`.
     The constructor and `kernel` are collective. Raises OutcoreError, the same on all processes.
     """
 
@@ -133,6 +137,7 @@ class NEVPT2(Method):
             raise refused("integrals are exact: screening has no effect")
         self.e_classes: dict[str, float] = {}
         self.integral_title = ""
+        self.traffic, self.moved_by_products = Traffic(), SigmaTraffic()
         self._least = np.inf
         self._done = False
         self._opened()
@@ -193,17 +198,24 @@ class NEVPT2(Method):
         found = orbitals.of(self.world, self._mc, self.state, self.e_cas, *self._frozen)
         core, _, virtual = found.counts
         sums = ClassSums.none(len(others))
+        self.traffic, self.moved_by_products = Traffic(), SigmaTraffic()
         if core or virtual:
             electrons, holes = self._active(found)
             between = [self._between(each) for each in others]
             rows = self._rows()
             kept = self._kept_perturbers(found, electrons, between, rows)
+            watch = TrafficWatch()
             integrals = self._integrals(rows, found, len(others))
             try:
-                sums = self._several(kept, found, integrals, electrons, holes, between)
+                known = kept.get("several", sums.numbers.shape)
+                if known is None:
+                    sums = self._several(kept, found, integrals, electrons, holes, between)
+                else:
+                    sums = ClassSums.of_numbers(known)
                 of_core, of_virtual = _one_outer(integrals)
             finally:
                 integrals.close()
+            self.traffic = watch.traffic(self.world, integrals.least_moved(pairs=known is None))
             del integrals, between
             places = [each.place for each in others]
             self._add(sums, kept, "i", found, electrons, of_core, places)
@@ -298,9 +310,6 @@ class NEVPT2(Method):
         between: Sequence[active.Between],
     ) -> ClassSums:
         """The sums over perturbers with several outer orbitals."""
-        numbers = kept.get("several", (len(NAMES) * (1 + len(between)) + 1,))
-        if numbers is not None:
-            return ClassSums.of_numbers(numbers)
         sums = classes.energies(
             self.world,
             found,
@@ -381,6 +390,7 @@ class NEVPT2(Method):
                 moments[:, x] = perturbers.moments(fields[x], g[x], others)
                 kept.put({key: moments}, at_once=number == len(left))
                 tell(number / len(left))
+            self.moved_by_products = SigmaTraffic.sum([self.moved_by_products, perturbers.moved()])
             perturbers.close()
         norm, energy, *overlaps = moments
         sums.add(name, norm, energy, energies, overlaps=overlaps)

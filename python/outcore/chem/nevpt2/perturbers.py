@@ -18,7 +18,7 @@ from outcore.chem.ci import plan as plans
 from outcore.chem.ci.mapped import StringMap
 from outcore.chem.ci.passes import Place, dots
 from outcore.chem.ci.search import SearchOptions
-from outcore.chem.ci.sigma import Sigma
+from outcore.chem.ci.sigma import Sigma, SigmaTraffic
 from outcore.chem.ci.space import Space
 from outcore.chem.ci.three_particle import PRODUCTS
 from outcore.chem.ci.tiles import VectorTiling
@@ -74,6 +74,7 @@ class Perturbers:
         self._space = Space(self._active, electrons[0], electrons[1], 0, source.parity)
         options = SearchOptions(vectors=PRODUCTS, threads=threads)
         self._plan = solver.plan(self._world, self._space, options, memory_bytes=memory_bytes)
+        self._moved = SigmaTraffic()
         self._vectors = vector.make(
             self._world, self._plan.tiling, self._plan.kind, count=3, cache_bytes=self._plan.cache_bytes
         )
@@ -128,7 +129,14 @@ class Perturbers:
             overlaps=plan.overlaps,
         )
         sigma.apply(x, y)
+        self._moved = SigmaTraffic.sum([self._moved, sigma.moved])
         sigma.close()
+
+    def moved(self) -> SigmaTraffic:
+        """What all processes have moved in products so far; nothing if vectors are in memory. Collective."""
+        if self._plan.kind != "disk":
+            return SigmaTraffic()
+        return SigmaTraffic.sum(self._world.gather(self._moved))
 
     def close(self) -> None:
         """Collective."""

@@ -35,9 +35,11 @@ from outcore.chem.nevpt2.orbitals import states_of
 
 if TYPE_CHECKING:
     from outcore.chem.ci.fci_solver import CIVector
+    from outcore.chem.ci.sigma import SigmaTraffic
     from outcore.chem.frozen import Asked
     from outcore.chem.nevpt2.active import Matrix
     from outcore.chem.ri.cholesky import Cholesky
+    from outcore.chem.ri.traffic import Traffic
 
 TITLE = "QD-NEVPT2"
 _ORTHOGONAL = 1e-5  # largest overlap of two converged states
@@ -157,6 +159,16 @@ class QDNEVPT2(Method):
     @property
     def e_classes(self) -> list[dict[str, float]]:
         return [each.e_classes for each in self._roots]
+
+    @property
+    def traffic(self) -> list[Traffic]:
+        """Of each root, as in `NEVPT2`."""
+        return [each.traffic for each in self._roots]
+
+    @property
+    def moved_by_products(self) -> list[SigmaTraffic]:
+        """Of each root, as in `NEVPT2`."""
+        return [each.moved_by_products for each in self._roots]
 
     @property
     def integral_title(self) -> str:

@@ -217,9 +217,8 @@ class _Run(MoleculeRun):
                 "integrals_found": integrals.resumed,
             }
             search.run(found)
-            waited = integrals.waited_seconds
-            traffic = watch.traffic(self.world, waited)
-            self._compare("scf", forecast, traffic, begin, integrals.least_bytes)
+            traffic = watch.traffic(self.world, integrals.least_bytes, integrals.waited_seconds)
+            self._compare("scf", forecast, traffic, begin)
         mf.with_df.close_integrals()
         search.refuse()
         self.doubt(search)
@@ -298,6 +297,7 @@ class _Run(MoleculeRun):
         mp2 = self._made(self._mf, auxbasis, frozen)
         with self.stages() as mp2.on_progress, response(mp2) as found:
             density_command.show(self, self.options, self._mol, found.densities, found.gradient)
+            density_command.tell_traffic(self, found.traffic())
 
     # ---- forecasts ----
 
@@ -314,20 +314,17 @@ class _Run(MoleculeRun):
             self.results[f"{stage.lower()}_estimate"] = asdict(forecast)
         return forecast
 
-    def _compare(self, stage: str, forecast: Any, traffic: Traffic, begin: float, least: float) -> None:
-        """least: bytes that such a stage moves at least."""
+    def _compare(self, stage: str, forecast: Any, traffic: Traffic, begin: float) -> None:
         seconds = time.monotonic() - begin
         self.say(forecast.against(traffic.written_bytes, traffic.read_bytes, seconds))
         for line in traffic.lines(self._disk_rates() if traffic.used else None):
             self.say(line)
-        if traffic.used and least:
-            self.say(f"disk: {traffic.bytes / least:.2f} times the least that must be moved")
         self.results[f"{stage}_forecast"] = {
             "written_bytes": [forecast.written_bytes, traffic.written_bytes],
             "read_bytes": [forecast.read_bytes, traffic.read_bytes],
             "seconds": [forecast.seconds, seconds],
         }
-        self.results[f"{stage}_traffic"] = traffic.as_json() | {"least_bytes": least}
+        self.results[f"{stage}_traffic"] = traffic.as_json()
 
     def _disk_rates(self) -> RawRates | None:
         """Raw rates of the scratch directory, at the process that prints. Collective."""
@@ -390,8 +387,8 @@ class _Run(MoleculeRun):
         watch, start = TrafficWatch(), time.monotonic()
         with self.stages() as mp2.on_progress:
             mp2.kernel()
-        traffic = watch.traffic(self.world, mp2.waited_seconds)
-        self._compare("mp2", forecast, traffic, start, mp2.least_bytes())
+        traffic = watch.traffic(self.world, mp2.least_bytes(), mp2.waited_seconds)
+        self._compare("mp2", forecast, traffic, start)
         seconds = time.monotonic() - begin
         for line in mp2.summary().split("; "):
             self.say(line)

@@ -88,6 +88,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         self.threads = threads or launch.threads_per_rank()
         self.screening = screening
         self.three_index: ThreeIndex | None = None
+        self._least_before = 0.0  # least_bytes of integrals that have been closed
         self._memory_bytes = None if memory is None else parse_bytes(memory)
         self._scratch = scratch
         self._owns_world = not isinstance(comm, World)
@@ -138,6 +139,13 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         )
         transfer = DiskArray.transfer_bytes(self.world)
         return min_for_integrals(found, self.world.size, self.threads, self._storage, transfer_bytes=transfer)
+
+    @property
+    def least_bytes(self) -> float:
+        """Bytes that all processes together had to move to and from disk so far, in this memory; see
+        docs/why/bounds.md."""
+        present = 0.0 if self.three_index is None else self.three_index.least_bytes
+        return self._least_before + present + sum(each.least_bytes for each in self._rsh_df.values())
 
     # ---- integrals, J and K for PySCF ----
 
@@ -244,8 +252,8 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         key = f"{omega or 0:.6f}"
         if key not in self._rsh_df:
             other = lib.view(self, self.__class__)
-            other.three_index, other._rsh_df, other._owns_world, other.auxmol = None, {}, False, None
-            other._checkpoint = None
+            other._forget()
+            other._owns_world, other._checkpoint = False, None
             self._rsh_df[key] = other
         with ExitStack() as operators:
             for each in (self.mol, self.auxmol):
@@ -314,6 +322,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
     def _forget(self) -> None:
         """Drops integrals of the molecule without closing them: other objects use them."""
         self.three_index, self._rsh_df, self.auxmol, self._key = None, {}, None, ""
+        self._least_before = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -344,6 +353,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
             self._operators, self._spins = max(operators, self._operators), max(spins, self._spins)
 
     def close_integrals(self) -> None:
+        self._least_before = self.least_bytes
         if self.three_index is not None:
             self.three_index.close()
             self.three_index = None

@@ -1,4 +1,5 @@
-"""The disk traffic of a stage: bytes, speed, and the share of time that overlapped with computing."""
+"""The disk traffic of a stage: bytes, also those that it moves at least, speed, and the share of time that
+overlapped with computing."""
 
 from __future__ import annotations
 
@@ -18,14 +19,17 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Traffic:
     """The traffic of all processes. read_seconds, write_seconds: time with at least one request under way, at the
-    process where that was longest. waited_seconds: time that threads waited for reads, the mean of all."""
+    process where that was longest. waited_seconds: time that threads waited for reads, the mean of all;
+    None: not measured.
+    least_bytes: that had to be moved at least, see docs/why/bounds.md; 0 if the memory has room for all."""
 
     written_bytes: int = 0
     read_bytes: int = 0
     write_seconds: float = 0.0
     read_seconds: float = 0.0
-    waited_seconds: float = 0.0
+    waited_seconds: float | None = 0.0
     nodes: int = 1  # each with its disk
+    least_bytes: float = 0.0
 
     @property
     def bytes(self) -> int:
@@ -36,14 +40,20 @@ class Traffic:
         return self.bytes > 0
 
     @property
+    def over_least(self) -> float | None:
+        """Bytes over the least; None: none had to be moved."""
+        return self.bytes / self.least_bytes if self.least_bytes else None
+
+    @property
     def overlapped(self) -> float | None:
-        """Share of the time of reading that overlapped with computing; None: nothing was read."""
-        if self.read_seconds == 0:
+        """Share of the time of reading that overlapped with computing; None: nothing was read, or waits were not
+        measured."""
+        if self.read_seconds == 0 or self.waited_seconds is None:
             return None
         return 1.0 - min(self.waited_seconds / self.read_seconds, 1.0)
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {"overlapped": self.overlapped}
+        return asdict(self) | {"overlapped": self.overlapped, "over_least": self.over_least}
 
     def lines(self, raw: RawRates | None) -> list[str]:
         """Lines for the user. raw: rates that the disk of a node can reach; None if they were not measured."""
@@ -63,7 +73,18 @@ class Traffic:
             found.append(
                 f"disk: {100 * self.overlapped:.0f} % of the time of reading overlapped with computing"
             )
+        if self.over_least is not None:
+            found.append(f"disk: {self.over_least:.2f} times the least that must be moved")
         return found or ["disk: not used"]
+
+    def line(self, stage: str) -> str:
+        """A line for the user, of a stage whose speed is not told."""
+        if not self.used:
+            return f"{stage}: no disk traffic, all is in memory"
+        moved = f"{stage}: {self.bytes / 1e6:.0f} MB moved to and from disk"
+        if self.over_least is None:
+            return moved
+        return f"{moved}, {self.over_least:.2f} times the least that must be moved"
 
 
 class TrafficWatch:
@@ -81,8 +102,9 @@ class TrafficWatch:
         )
         return written, read, taken["device_write_busy_ns"] * 1e-9, taken["device_read_busy_ns"] * 1e-9
 
-    def traffic(self, world: World, waited_seconds: float) -> Traffic:
-        """The traffic so far. waited_seconds: of this process. Collective."""
+    def traffic(self, world: World, least_bytes: float, waited_seconds: float | None = None) -> Traffic:
+        """The traffic so far. least_bytes: that all processes together had to move. waited_seconds: of this
+        process, or None at all. Collective."""
         written, read, writing, reading = (
             after - before for after, before in zip(self._now(), self._before, strict=True)
         )
@@ -91,6 +113,7 @@ class TrafficWatch:
             int(world.all_reduce(read)),
             float(world.all_reduce(writing, "max")),
             float(world.all_reduce(reading, "max")),
-            float(world.all_reduce(waited_seconds)) / world.size,
+            None if waited_seconds is None else float(world.all_reduce(waited_seconds)) / world.size,
             len(set(world.gather(socket.gethostname()))),
+            least_bytes,
         )

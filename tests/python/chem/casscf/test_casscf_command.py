@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
 from outcore.base.errors import NotConverged, OutcoreError
+from outcore.chem.ci import solver
 from outcore.chem.ci.fci import FCI
 from outcore.cli import main as cli
 from outcore.keep import clock
@@ -49,9 +52,26 @@ def test_energies_are_those_of_pyscf(run, integrals):
     assert found["nevpt2_energies_hartree"] == pytest.approx([nevpt2], abs=1e-7)
     assert found["converged"] and found["group"] == "C2v" and found["electrons"] == [1, 1]
     assert sum(found["roots"][0]["occupations"]) == pytest.approx(2)
+    (traffic,) = found["nevpt2_traffic"]
+    for each in (traffic, traffic["moved_by_products"], found["moved_by_products"]):
+        assert each.get("least_bytes", each.get("least")) == 0  # all is in memory
     assert found["energies_hartree"][0] - found["nevpt2_energies_hartree"][0] == pytest.approx(
         -sum(found["nevpt2_classes_hartree"][0].values())
     )
+
+
+def test_vectors_on_disk_are_told_beside_the_least(run, monkeypatch, capsys):
+    plan = solver.plan
+    monkeypatch.setattr(
+        solver, "plan", lambda *given, **more: replace(plan(*given, **more), kind="disk", cache_bytes=1 << 20)
+    )
+    found = run(LIH, "--cas", "2,2", "--nevpt2", "--integrals", "ri")
+    output = capsys.readouterr().out
+    of_perturbers = found["nevpt2_traffic"][0]["moved_by_products"]
+    for title, moved in (("CASSCF", found["moved_by_products"]), ("perturbers", of_perturbers)):
+        (told,) = re.findall(rf"products .*{title}: .* disk, (\S+) times the least", output)
+        assert (moved["read"] + moved["added"]) / moved["least"] == pytest.approx(float(told), abs=6e-3)
+        assert float(told) >= 1
 
 
 def test_atomic_orbitals_choose_the_active_ones(run, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 from outcore.chem.cc.plan.ladder_kernels import LadderProduct, Made
 from outcore.chem.cc.plan.sizes import Sizes
-from outcore.chem.cc.plan.triple_sizes import least_read
+from outcore.chem.cc.plan.triple_sizes import TripleDerivativesKernel, least_read
 from outcore.tensor.plan.statements import Touched
 
 SIZES = Sizes(12, 30, (4,), (8,), 6, (0, 30))
@@ -116,3 +116,24 @@ def test_three_blocks_in_memory_read_more_than_the_bound(block: int) -> None:
     blocks = sum(1 + (a != b) + b for a in range(count) for b in range(a + 1))
     least = least_read(virtual, orbital, 3 * block * orbital)
     assert virtual * orbital < least < blocks * block * orbital
+
+
+@pytest.mark.parametrize("block", [2, 4, 5, 30, 60])
+def test_derivatives_of_triples_move_more_than_the_bound(block: int) -> None:
+    """Three blocks are in memory, with their integrals, amplitudes and sums."""
+    o, v, q = 4, 60, 100
+    sizes = replace(SIZES, auxiliary=q, occupied=(o,), virtual=(v,))
+    shapes = {"T": o * o * v * v, "Boo": q * o * o, "Bvo": q * v * o, "Bvv": q * v * v}
+    operands = tuple(Held(name, 8 * size) for name, size in shapes.items())
+    sums = [Held(f"{each.name}3", each.nbytes) for each in operands]
+    kernel = TripleDerivativesKernel(sizes, 1, operands, (sums[0], *sums[2:], sums[1], Held("S3", 8)))
+    everything = [*operands, *kernel.results]
+    orbital = 2 * (operands[0].nbytes / 2 + operands[2].nbytes + operands[3].nbytes / 2) / v
+    moved = sum(each.total for each in kernel.moved([1.0] * (v // block)).values())
+    least = kernel.least_bytes(everything, 3 * block * orbital)
+    assert least <= moved
+    if 3 * block < v:
+        assert least > v * orbital
+    else:
+        assert least == pytest.approx(v * orbital)
+    assert kernel.least_bytes([], 1.0) == 0

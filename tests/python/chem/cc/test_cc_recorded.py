@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from cc_support import AMINO, WATER, mean_field, open_mean_field
 
-from outcore.chem.cc import CCSD
+from outcore.chem.cc import CCSD, triple_response
 from outcore.chem.cc.equations.triples import Triples
 from outcore.chem.cc.plan import describe, room
 from outcore.chem.cc.plan.sizes import Sizes
@@ -110,6 +110,30 @@ def test_triples_read_what_is_planned_and_no_less_than_the_bound(
         assert moved.planned == pytest.approx(cc.plan.triples.bytes)
         assert count.total == pytest.approx(moved.planned)
         assert moved.planned >= moved.least > 0
+
+
+@pytest.mark.parametrize("reference", ["water", pytest.param("amino", marks=pytest.mark.long)])
+def test_derivatives_of_triples_move_no_less_than_the_bound(
+    reference: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right, actual = triple_response.derive, list[int]()
+    mf = request.getfixturevalue(reference)
+    settings = {"storage": "disk", "block": 3, "conv_tol": 0.1, "conv_tol_normt": 0.1}
+    with CCSD(mf, 1, comm=None, memory="1GB", threads=2, **settings) as cc:
+        cc.kernel()
+        with counting(monkeypatch) as count:
+
+            def derive(of: CCSD) -> Any:
+                found = right(of)
+                actual.append(count.total)  # before multipliers are solved for
+                return found
+
+            monkeypatch.setattr(triple_response, "derive", derive)
+            cc.ccsd_t(derivatives=True)
+        moved = cc.moved_by_triples
+    assert moved is not None and moved.counted == pytest.approx(moved.planned)
+    assert moved.planned >= moved.least > 0
+    assert actual[0] >= moved.least
 
 
 def test_what_triples_have_read_is_counted_where_an_earlier_run_has_made_some(

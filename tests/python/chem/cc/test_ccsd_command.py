@@ -260,6 +260,14 @@ def test_a_run_says_what_its_products_moved(water: Path, capsys: Any) -> None:
     more = ("--integrals", "ri", "--auxbasis", "cc-pvdz-ri", "--jkbasis", "def2-svp-jkfit")
     assert run(water, "--storage", "disk", "--dipole", *more) == 0
     shown = capsys.readouterr().out
-    for what in ("its products", "products of an iteration of multipliers"):
+    for what in ("its products", "products of an iteration of multipliers", "products of densities"):
         (moved,) = lines_of(shown, f"{what} moved")
         assert re.search(r"moved \d+ MB .* predicted were \d+ MB; .* \d+ MB in all", moved)
+    assert lines_of(shown, "densities and gradient: ")
+
+
+def test_a_run_in_memory_says_that_its_products_moved_nothing(water: Path, capsys: Any) -> None:
+    assert run(water, "--triples") == 0
+    shown = capsys.readouterr().out
+    assert lines_of(shown, "its products: all arrays in memory")
+    assert lines_of(shown, "(T): all arrays in memory")

@@ -51,6 +51,22 @@ def test_states_are_shown_and_written(water: Path, tmp_path: Path, capsys: Any) 
     assert re.search(r"^ +1 +0\.30767\d+ +8\.37\d+ +0\.95\d+ +single excitation 5 -> 6", text, re.MULTILINE)
 
 
+@pytest.mark.parametrize("storage", ["auto", "disk"])
+def test_what_products_moved_is_told_beside_the_least(
+    water: Path, tmp_path: Path, capsys: Any, storage: str
+) -> None:
+    assert run(water, "--storage", storage, *LOOSE, "--json", tmp_path / "found.json", basis="sto-3g") == 0
+    moved = json.loads((tmp_path / "found.json").read_text())["moved_by_state_products"]
+    text = capsys.readouterr().out
+    if storage == "auto":
+        assert moved["counted"] == moved["least"] == 0
+        assert "products with vectors: all arrays in memory" in text
+        return
+    assert moved["counted"] >= moved["least"] > 0
+    over = moved["planned"] / moved["least"]
+    assert f"{over:.2f} times the least of each product by itself" in text
+
+
 def test_exact_integrals_have_the_ions_of_pyscf(water: Path, tmp_path: Path) -> None:
     import pyscf
     from pyscf import cc

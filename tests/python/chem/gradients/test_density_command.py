@@ -56,7 +56,9 @@ def test_of_a_fitted_scf_they_are_pyscfs(tmp_path, capsys):
     quadrupole = mf.quad_moment(unit="AU", verbose=0, origin=np.zeros(3))
     assert np.array(found["quadrupole_au"]) == pytest.approx(quadrupole, abs=1e-5)
     assert found["mulliken_charges"] == pytest.approx(mf.mulliken_pop(verbose=0)[1], abs=1e-6)
-    assert "gradient (Eh/bohr)" in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert "gradient (Eh/bohr)" in output
+    assert "densities and gradient: no disk traffic, all is in memory" in output
 
 
 def test_of_a_stored_scf_of_open_shells(tmp_path):

@@ -69,6 +69,7 @@ def test_a_cas_and_packed_vectors(water, capsys):
     output = capsys.readouterr().out
     assert "MRCI energy of root 1: -76.116004" in output
     assert "bits an element" in output and "packing raises the energy by" in output
+    assert "file: no traffic, all vectors in memory" in output
 
 
 @pytest.mark.parametrize("space", [("--inactive", "0", "--active", "6"), ("--cas", "8,6")])

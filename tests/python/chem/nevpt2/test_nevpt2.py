@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -15,7 +16,7 @@ pyscf = pytest.importorskip("pyscf")
 
 from pyscf import ao2mo, fci, gto, mcscf, mrpt, scf  # noqa: E402
 
-from outcore.chem.ci import FCISolver  # noqa: E402
+from outcore.chem.ci import FCISolver, solver  # noqa: E402
 from outcore.chem.nevpt2 import NEVPT2  # noqa: E402
 
 WATER = "O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587"
@@ -75,6 +76,20 @@ def test_energy_is_that_of_pyscf(solved, given, orbitals, electrons):
     found = NEVPT2(mc)
     assert found.kernel() == pytest.approx(of_pyscf(mc), abs=1e-8)
     assert found.e_tot == pytest.approx(mc.e_tot + found.e_corr, abs=1e-12)
+
+
+def test_products_with_perturbers_on_disk_move_no_less_than_the_bound(solved, monkeypatch):
+    mc = solved(mean_field(WATER), 4, 4)
+    found = NEVPT2(mc)
+    expected, plan = found.kernel(), solver.plan
+    assert found.moved_by_products.least == 0  # vectors are in memory
+    monkeypatch.setattr(
+        solver, "plan", lambda *given, **more: replace(plan(*given, **more), kind="disk", cache_bytes=1 << 20)
+    )
+    assert found.kernel() == pytest.approx(expected, abs=1e-12)
+    moved = found.moved_by_products
+    outer = 3 + 6  # core and virtual orbitals
+    assert moved.read + moved.added >= moved.least >= 2 * outer * 2 * 8 * mc.ci.ci.space.determinants / 2
 
 
 def test_orbitals_may_be_those_of_kohn_sham(solved):

@@ -161,6 +161,8 @@ class StatesRun(CoupledClusterRun):
                 f"they moved {moved.counted / 1e6:.0f} MB to and from disk, predicted were "
                 f"{moved.planned / 1e6:.0f} MB, {moved.over_least:.2f} times the least of each product by itself"
             )
+        else:
+            self.say("products with vectors: all arrays in memory")
         if by_passes.planned:
             self.say(
                 f"passes over vectors moved {by_passes.counted / 1e6:.0f} MB, predicted were "

@@ -86,9 +86,9 @@ def _open_derivative_bytes(
 
 
 def least_read(virtual: int, orbital_bytes: float, memory_bytes: float) -> float:
-    """The least bytes that (T) of closed shells reads from disk: any three virtual orbitals have to be in memory
-    together at some time, with their amplitudes and three-index integrals. orbital_bytes: bytes of these on disk,
-    for each orbital. docs/why/bounds.md derives it."""
+    """The least bytes that (T) of closed shells reads from disk, or reads and writes: any three virtual orbitals
+    have to be in memory together at some time, with their amplitudes and three-index integrals, and with the sums
+    of their derivatives. orbital_bytes: bytes of these on disk, for each orbital. docs/why/bounds.md derives it."""
     if orbital_bytes == 0:
         return 0.0
     word, each = _DOUBLE, orbital_bytes / _DOUBLE
@@ -392,6 +392,13 @@ class TripleDerivativesKernel:
         return 3.0 * triple_operations(self.sizes)
 
     def least_bytes(self, on_disk: Collection[Any], memory_bytes: float) -> float:
-        once = {each: float(each.nbytes) for each in self.operands}
-        once |= {each: 2.0 * each.nbytes for each in self.results}
-        return sum(bytes_ for each, bytes_ in once.items() if each in on_disk)
+        """Of closed shells as `least_read`, where orbitals have their sums, too; of open shells each array once."""
+        once = {each: float(each.nbytes) for each in (*self.operands, *self.results) if each in on_disk}
+        if len(self.sizes.occupied) == 2:
+            return sum(once.values())
+        (t, _, bvo, bvv), (of_t, of_vo, of_vv, *_) = self.operands, self.results
+        # An element with two virtual orbitals belongs to both.
+        shares = {t: 0.5, bvo: 1.0, bvv: 0.5, of_t: 0.5, of_vo: 1.0, of_vv: 0.5}
+        (v,) = self.sizes.virtual
+        orbital = sum(share * once.get(each, 0.0) for each, share in shares.items()) / v
+        return least_read(v, orbital, memory_bytes)
