@@ -189,6 +189,7 @@ class StateView:
                 for each in solved.iterations
             ],
             "products": solved.products,
+            "kind": solved.plan.kind,
             "moved_in_products_bytes": {
                 "read": solved.moved.read,
                 "added": solved.moved.added,

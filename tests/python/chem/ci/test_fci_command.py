@@ -67,6 +67,7 @@ def test_it_prints_energies_and_what_states_are(water, tmp_path, capsys):
     assert found["bounds"][0]["weinstein"] < 1e-6
     moved = found["moved_by_products"]
     assert moved["read"] + moved["added"] >= moved["least"] > 0
+    assert found["kind"] == "memory" and "vectors in memory" in output
     assert molden.read_text().startswith("[Molden Format]")
 
 
