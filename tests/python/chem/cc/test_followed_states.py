@@ -51,6 +51,16 @@ def test_roots_follow_start_vectors_past_lower_states(four: Any) -> None:
         assert strengths[root] == pytest.approx(2 / 3 * exact.energies[state] * one @ other, abs=1e-6)
 
 
+def test_roots_follow_those_of_cis(four: Any) -> None:
+    """Vectors of PySCF's TDA of Hartree-Fock, as they are; CIS lacks the second state, of double excitations."""
+    cis = four.TDA().run(nstates=2, conv_tol=1e-8)
+    with start(four) as cc:
+        energies, _ = cc.eomee_ccsd_singlet(nroots=3, residual=1e-7)
+        found, states = cc.eomee_ccsd_singlet(nroots=2, guess=[x for x, _ in cis.xy[:2]], residual=1e-7)
+    assert found == pytest.approx(energies[[0, 2]], abs=1e-7)
+    assert min(states.overlaps) > 0.9
+
+
 def test_a_search_that_follows_goes_on(four: Any, tmp_path: Path) -> None:
     guess = np.zeros((2, 2))
     guess[1, 0] = 1.0
