@@ -35,6 +35,8 @@ from ._workers import compile_worker
 from .gpc import HOSTS, ONE_HOST, SETTINGS
 
 REASONS = {
+    "distant .* (256|1024) kB, .* as between hosts, .*": "neither end takes a whole core: each waits for the "
+    "other, and sleeps between looks at the network, where the peer polls",
     "distant .* as between hosts, .*": "both ends share two cores, see the shares of each",
     "distant .* on one host, .*": "both processes share two cores, see the shares of each",
 }
