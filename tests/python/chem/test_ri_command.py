@@ -345,7 +345,7 @@ def test_bytes_are_told_beside_the_least():
     unknown = replace(traffic, least_bytes=0.0)  # the memory had room
     assert unknown.line("gradient") == "gradient: 3500 MB moved to and from disk"
     assert not any("least" in line for line in unknown.lines(None))
-    assert Traffic().line("gradient") == "gradient: no disk traffic, all is in memory"
+    assert Traffic().line("gradient") == "gradient: no disk traffic"
 
 
 # ---- restart ----

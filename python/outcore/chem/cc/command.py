@@ -429,7 +429,7 @@ class CoupledClusterRun(MoleculeRun):
                 f"in all, the prediction is {moved.over_least:.2f} times that"
             )
         else:
-            self.say(f"{what}: all arrays in memory")
+            self.say(f"{what}: no disk traffic")
         self.results[name] = asdict(moved)
 
     def _natural(self, cc: CCSD) -> None:
@@ -478,7 +478,7 @@ class CoupledClusterRun(MoleculeRun):
             return
         self.results["moved_by_triples"] = asdict(moved)
         if not moved.planned:
-            self.say("(T): all arrays in memory")
+            self.say("(T): no disk traffic")
         elif self.options.of_density:
             self.say(
                 f"(T) with derivatives moved {moved.counted / 1e6:.0f} MB to and from disk, a whole one moves "

@@ -101,7 +101,7 @@ def in_one_line(forecast: Forecast) -> str:
 def products_line(what: str, moved: SigmaTraffic) -> str:
     """A line about products. moved: of those with vectors on disk."""
     if not moved.least:
-        return f"{what}: all vectors in memory"
+        return f"{what}: no disk traffic"
     return (
         f"{what}: {moved.bytes / 1e6:.0f} MB moved to and from disk, {moved.bytes / moved.least:.2f} times the "
         "least that must be moved"

@@ -121,7 +121,7 @@ class View:
                 f"disk: {read / whole_bytes:.2f} times all integrals there, once for each J and K and energy error"
             )
         else:
-            self.say("disk: no traffic, all that is kept is in memory")
+            self.say("disk: no traffic")
 
     def result(self, run_seconds: float, work: IntegralWork) -> None:
         mf = self._mf

@@ -80,7 +80,7 @@ class Traffic:
     def line(self, stage: str) -> str:
         """A line for the user, of a stage whose speed is not told."""
         if not self.used:
-            return f"{stage}: no disk traffic, all is in memory"
+            return f"{stage}: no disk traffic"
         moved = f"{stage}: {self.bytes / 1e6:.0f} MB moved to and from disk"
         if self.over_least is None:
             return moved

@@ -269,5 +269,5 @@ def test_a_run_says_what_its_products_moved(water: Path, capsys: Any) -> None:
 def test_a_run_in_memory_says_that_its_products_moved_nothing(water: Path, capsys: Any) -> None:
     assert run(water, "--triples") == 0
     shown = capsys.readouterr().out
-    assert lines_of(shown, "its products: all arrays in memory")
-    assert lines_of(shown, "(T): all arrays in memory")
+    assert lines_of(shown, "its products: no disk traffic")
+    assert lines_of(shown, "(T): no disk traffic")

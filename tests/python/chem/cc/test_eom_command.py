@@ -60,7 +60,7 @@ def test_what_products_moved_is_told_beside_the_least(
     text = capsys.readouterr().out
     if storage == "auto":
         assert moved["counted"] == moved["least"] == 0
-        assert "products with vectors: all arrays in memory" in text
+        assert "products with vectors: no disk traffic" in text
         return
     assert moved["counted"] >= moved["least"] > 0
     over = moved["planned"] / moved["least"]

@@ -162,7 +162,7 @@ class StatesRun(CoupledClusterRun):
                 f"{moved.planned / 1e6:.0f} MB, {moved.over_least:.2f} times the least of each product by itself"
             )
         else:
-            self.say("products with vectors: all arrays in memory")
+            self.say("products with vectors: no disk traffic")
         if by_passes.planned:
             self.say(
                 f"passes over vectors moved {by_passes.counted / 1e6:.0f} MB, predicted were "
