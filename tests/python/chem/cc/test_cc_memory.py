@@ -42,7 +42,7 @@ GRADIENT = ["--gradient", "--iterations", "99", "--ladder", "rebuild"]
     [
         ("amino", "6-31g", []),
         ("water", "cc-pvdz", GRADIENT),
-        pytest.param("amino", "6-31g", GRADIENT, marks=pytest.mark.long),
+        ("amino", "6-31g", GRADIENT),
         pytest.param(
             "water", "6-31g", [*GRADIENT, "--ranks", "2"], marks=[pytest.mark.launcher, pytest.mark.long]
         ),
@@ -152,7 +152,7 @@ print("peak", resources.peak_resident_bytes())
 
 
 @pytest.mark.memory
-@pytest.mark.parametrize("way", ["energy first", pytest.param("at once", marks=pytest.mark.long)])
+@pytest.mark.parametrize("way", ["at once", "energy first"])
 def test_an_object_says_before_anything_is_computed_how_much_a_gradient_needs(way: str) -> None:
     def run(megabytes: int) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
